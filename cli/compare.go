@@ -182,7 +182,7 @@ func (env *environment) compared(before, after string, how insight.Comparing) (r
 		if err != nil {
 			return none, err
 		}
-		if len(m.Trials) == 0 {
+		if m.Trials.Len() == 0 {
 			return none, withStatus(exitNothing, fmt.Errorf("%s has nothing to compare: its %s is missing or empty, and a comparison takes the figures of each build",
 				path, result.TrialsFile))
 		}

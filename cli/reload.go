@@ -21,7 +21,7 @@ func (env *environment) reload(path string) (insight.Measured, error) {
 	if err != nil {
 		return insight.Measured{}, err
 	}
-	m, err := env.reloadFrom(files, withTrials)
+	m, err := env.reloadFrom(files)
 	return m, errors.Join(err, files.Close())
 }
 
@@ -34,33 +34,16 @@ func openRun(path string) (*result.Files, error) {
 	return files, nil
 }
 
-// Whether what is reloaded has its trials. Without them a large run takes a fraction of the memory.
-const (
-	withTrials    = true
-	withoutTrials = false
-)
-
-// reloadFrom reloads a run folder that is open. Runs with a strategy and imported ones always have their trials.
-func (env *environment) reloadFrom(files *result.Files, keep bool) (insight.Measured, error) {
+// reloadFrom reloads a run folder that is open. Its whole trials can be read for as long as it is.
+func (env *environment) reloadFrom(files *result.Files) (insight.Measured, error) {
 	run, err := files.Record()
 	if err != nil {
 		return insight.Measured{}, unreadable(err)
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(60)) // garbage is what there is most of in memory
 	m := insight.Measured{Run: run}
-	var trials result.Trials
 	var notes []string
-	if keep || run.Strategy != nil || run.Testbed == result.Imported {
-		var contents result.Contents
-		contents, err = files.Trials()
-		m.Trials, trials, notes = contents.Trials, result.List(contents.Trials), contents.Notes(run)
-	} else {
-		var stored *result.Stored
-		if stored, err = files.Stored(); err == nil {
-			defer func() { _ = stored.Close() }()
-			defer debug.SetGCPercent(debug.SetGCPercent(60)) // garbage is what there is most of in memory
-			trials, notes = stored, stored.Notes(run)
-		}
-	}
+	m.Trials, notes, err = trialsOf(files, run)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(run.Deltas)+len(run.Null) > 0:
 		m.Notes = append(m.Notes, fmt.Sprintf("%s is missing: the figures are those that %s was left with", result.TrialsFile, result.ResultFile))
@@ -72,8 +55,19 @@ func (env *environment) reloadFrom(files *result.Files, keep bool) (insight.Meas
 	}
 	m.Notes = append(m.Notes, notes...)
 	m.Run.Notes = append(m.Run.Notes, m.Notes...)
-	words.NewJudge(env.workloads).ConcludeFrom(&m.Run, trials)
+	words.NewJudge(env.workloads).ConcludeFrom(&m.Run, m.Trials)
 	return m, nil
+}
+
+// trialsOf reads the journal of a run, and what its reader must be told of it. After an error there are no trials.
+func trialsOf(files *result.Files, run result.Run) (*insight.Summaries, []string, error) {
+	var trials insight.Summaries
+	stored, err := files.Stored(trials.Add)
+	if err != nil {
+		return insight.Summarize(result.List(nil)), nil, err
+	}
+	trials.Trials = stored
+	return &trials, stored.Notes(run), nil
 }
 
 // rebase holds the networks of an imported run against another of them.
@@ -81,10 +75,10 @@ func (env *environment) rebase(m *insight.Measured, baseline string) error {
 	if m.Run.Testbed != result.Imported {
 		return usageError{fmt.Errorf("--baseline %s: only an imported run can have another baseline than it was measured with; show --pairs holds each two networks against one another", baseline)}
 	}
-	if err := imported.Rebase(&m.Run, m.Trials, baseline); err != nil {
+	if err := imported.Rebase(&m.Run, baseline); err != nil {
 		return usageError{fmt.Errorf("--baseline: %w", err)}
 	}
-	words.NewJudge(env.workloads).Conclude(&m.Run, m.Trials)
+	words.NewJudge(env.workloads).ConcludeFrom(&m.Run, m.Trials)
 	return nil
 }
 
@@ -109,8 +103,8 @@ func unreadable(err error) error {
 }
 
 // reloadWithExact is reloadFrom, and adds a comparison with an exact run if one is named.
-func (env *environment) reloadWithExact(files *result.Files, keep bool, exact string) (insight.Measured, error) {
-	m, err := env.reloadFrom(files, keep)
+func (env *environment) reloadWithExact(files *result.Files, exact string) (insight.Measured, error) {
+	m, err := env.reloadFrom(files)
 	if err != nil || exact == "" {
 		return m, err
 	}

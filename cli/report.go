@@ -247,7 +247,7 @@ func (env *environment) reportFrom(files *result.Files, format reportFormat, o r
 	if err != nil {
 		return err
 	}
-	m, err := env.reloadWithExact(files, withTrials, o.exact)
+	m, err := env.reloadWithExact(files, o.exact)
 	if err != nil {
 		return err
 	}

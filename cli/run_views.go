@@ -18,10 +18,10 @@ const (
 
 // writeViews writes the page and the metrics of a run that has just ended.
 func (env *environment) writeViews(run result.Run, files *result.Files) error {
-	contents, err := files.Trials()
+	trials, _, err := trialsOf(files, run)
 	var view reported
 	if err == nil {
-		view, err = readReported(insight.Measured{Run: run, Trials: contents.Trials}, files)
+		view, err = readReported(insight.Measured{Run: run, Trials: trials}, files)
 	}
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", pageFile, err)

@@ -70,15 +70,15 @@ func (env *environment) servePage(w io.Writer, folder string) (underWay bool, er
 	if err != nil {
 		return false, err
 	}
-	m, err := env.reloadFrom(files, withTrials)
+	m, err := env.reloadFrom(files)
 	var r reported
 	if err == nil {
 		r, err = readReported(m, files)
 	}
-	if err := errors.Join(err, files.Close()); err != nil {
-		return false, err
+	if err == nil {
+		err = writeHTML(w, r)
 	}
-	return m.Run.Ended == plan.Running, writeHTML(w, r)
+	return m.Run.Ended == plan.Running, errors.Join(err, files.Close())
 }
 
 // serveComparison writes what changed between two run folders.

@@ -12,6 +12,7 @@ import (
 	"netdelta/experiment/session"
 	"netdelta/experiment/study"
 	"netdelta/report/words"
+	"netdelta/result"
 )
 
 func newShowCommand(env *environment) *cobra.Command {
@@ -39,27 +40,7 @@ under way.`,
 			if err != nil {
 				return err
 			}
-			m, err := env.reloadWithExact(files, withoutTrials, exact)
-			if err = errors.Join(err, files.Close()); err != nil {
-				return err
-			}
-			if baseline != "" {
-				if err := env.rebase(&m, baseline); err != nil {
-					return err
-				}
-			}
-			if !o.json {
-				if printed, err := env.printStrategy(m); err != nil || printed && len(m.Run.Claims) == 0 {
-					return err
-				}
-			}
-			goals, err := goalsOf(failIf)
-			if err != nil {
-				return err
-			}
-			m.Run.Goals = append(m.Run.Goals, study.Unjudged(goals)...)
-			words.Goals(&m.Run)
-			return errors.Join(env.print(m.Run, o), missed(m.Run))
+			return errors.Join(env.show(files, o, exact, baseline, failIf), files.Close())
 		},
 	}
 	cmd.Flags().StringVar(&exact, "exact", "", "`folder` of an exact run of the same study, to set beside this one")
@@ -70,6 +51,31 @@ under way.`,
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print what the figures rest on, each claim and all advice")
 	request.add(cmd.Flags())
 	return cmd
+}
+
+// show prints a run folder that is open.
+func (env *environment) show(files *result.Files, o shown, exact, baseline string, failIf []string) error {
+	m, err := env.reloadWithExact(files, exact)
+	if err != nil {
+		return err
+	}
+	if baseline != "" {
+		if err := env.rebase(&m, baseline); err != nil {
+			return err
+		}
+	}
+	if !o.json {
+		if printed, err := env.printStrategy(m); err != nil || printed && len(m.Run.Claims) == 0 {
+			return err
+		}
+	}
+	goals, err := goalsOf(failIf)
+	if err != nil {
+		return err
+	}
+	m.Run.Goals = append(m.Run.Goals, study.Unjudged(goals)...)
+	words.Goals(&m.Run)
+	return errors.Join(env.print(m.Run, o), missed(m.Run))
 }
 
 // runFolder is the run folder that a verb's arguments name; without any it is the one of the latest run.

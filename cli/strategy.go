@@ -223,7 +223,7 @@ func (env *environment) measure(ctx context.Context, s *strategy, provider testb
 
 // printFollowed prints what a strategy found, and leaves its views in the run folder.
 func (env *environment) printFollowed(ctx context.Context, s *strategy, folder *result.Folder) error {
-	m, err := env.reloadFrom(folder.Files, withTrials)
+	m, err := env.reloadFrom(folder.Files)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func blocks(visits []batch) []batch {
 }
 
 // batchesOf are the batches of a run: builds, or blocks of visits.
-func batchesOf(cells []result.Cell, trials result.Trials) []batch {
+func batchesOf(cells []result.Cell, trials *Summaries) []batch {
 	all := batches(trials)
 	if acrossStates(cells) {
 		all = blocks(all)
@@ -76,14 +76,14 @@ func (m *metric) ofVisit(s *summary) reading {
 
 // besideReference is what a trial differs from the nodes' own network in the same visit.
 func (m *metric) besideReference(s *summary) reading {
-	if s.reference == nil || excluded(s.reference.trial) != "" {
+	if s.reference == nil || s.reference.excluded() != "" {
 		return reading{reason: noReference}
 	}
 	p := pairedBuilds{excluded: map[string]int{}}
-	if m.bursts != nil {
+	if m.ofBursts() {
 		p.addRounds(0, *m, s, []*summary{s.reference})
 	} else {
-		p.addFigures(0, m.ofTrial, s, []*summary{s.reference})
+		p.addFigures(0, *m, (*metric).ofTrial, s, []*summary{s.reference})
 	}
 	if len(p.builds) == 0 {
 		return reading{reason: noReference}

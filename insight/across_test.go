@@ -217,7 +217,7 @@ func TestClaimsBetweenStates(t *testing.T) {
 	} {
 		run.Claims = append(run.Claims, result.Claim{ID: want, Expect: expect})
 	}
-	insight.NewJudge(nil).Conclude(&run, result.List(trials))
+	insight.NewJudge(nil).Conclude(&run, insight.Summarize(result.List(trials)))
 	answers := insight.Claims(run, trials, nil, insight.Options{})
 	for i, c := range run.Claims {
 		if answers[i].Verdict != c.ID {

@@ -204,8 +204,8 @@ func both(set map[string]bool, deltas []result.Delta) map[string]bool {
 func boundOf(cell string, all []batch) string {
 	by, known := map[string]int{}, 0
 	for _, s := range all {
-		if t := s.good(cell); t != nil && t.trial.Bound != nil {
-			by[t.trial.Bound.By]++
+		if t := s.good(cell); t != nil && t.bound != nil {
+			by[t.bound.By]++
 			known++
 		}
 	}

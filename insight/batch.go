@@ -12,32 +12,31 @@ type batch map[string]*summary
 
 // batches sorts trials, given in the order of the journal, into batches in the order of builds. A run that was killed
 // within a build does the build again when it is resumed: a cell that occurs once more starts a new batch, which is a
-// build of its own. A trial that is in the journal twice (same cell, build and start) counts once. Trials in memory are
-// in their summaries.
-func batches(trials result.Trials) []batch {
-	list, inMemory := trials.(result.List)
-	seen := make(map[result.TrialKey]bool, trials.Len())
+// build of its own. A trial that is in the journal twice (same cell, build and start) counts once.
+func batches(trials *Summaries) []batch {
+	type key struct {
+		cell    string
+		build   int
+		started int64
+	}
+	seen := make(map[key]bool, len(trials.all))
 	byBuild := map[int][]batch{}
 	var builds []int
-	for i := range trials.Len() {
-		k := trials.Key(i)
+	for _, s := range trials.all {
+		k := key{s.cell, s.build, s.started.UnixNano()}
 		if seen[k] {
 			continue
 		}
 		seen[k] = true
-		own := byBuild[k.Build]
+		own := byBuild[s.build]
 		if own == nil {
-			builds = append(builds, k.Build)
+			builds = append(builds, s.build)
 		}
-		if len(own) == 0 || own[len(own)-1][k.Cell] != nil {
+		if len(own) == 0 || own[len(own)-1][s.cell] != nil {
 			own = append(own, batch{})
 		}
-		s := &summary{index: i}
-		if inMemory {
-			s.trial = &list[i]
-		}
-		own[len(own)-1][k.Cell] = s
-		byBuild[k.Build] = own
+		own[len(own)-1][s.cell] = s
+		byBuild[s.build] = own
 	}
 	slices.Sort(builds)
 	var all []batch
@@ -115,21 +114,10 @@ func (t cellSet) ids() []string {
 
 // good is the trial of a cell in the batch, nil if there is none that counts.
 func (s batch) good(id string) *summary {
-	if t := s[id]; t != nil && excluded(t.trial) == "" {
+	if t := s[id]; t != nil && t.excluded() == "" {
 		return t
 	}
 	return nil
-}
-
-// excluded is why a trial as a whole enters no delta, "" if it does.
-func excluded(t *result.Trial) string {
-	switch {
-	case t.Failed != "":
-		return TrialFailed
-	case t.Path != nil && !t.Path.OK:
-		return Misrouted
-	}
-	return ""
 }
 
 // Part is what a run has of one setting, with what its verdicts rest on.

@@ -116,9 +116,8 @@ func carryChecks(all []batch) []Check {
 	return checks
 }
 
-// checks are what is wrong with one trial.
-func (s *summary) checks() []Check {
-	t := s.trial
+// checksOf are what is wrong with one trial; broken is why its histogram can't be read.
+func checksOf(t *result.Trial, broken error) []Check {
 	if t.Failed != "" {
 		return []Check{{Trial: t.ID(), Name: CheckFinished, Found: []string{t.Failed}}}
 	}
@@ -131,11 +130,11 @@ func (s *summary) checks() []Check {
 	if t.Path != nil {
 		add(!t.Path.OK, Check{Name: CheckPath, Expected: devicesOf(*t.Path), Found: t.Path.Findings})
 	}
-	n, of := disturbed(t.Bursts)
+	n, of := marked(t.Bursts.Disturbed), len(t.Bursts.Round)
 	add(of > 0 && float64(n) > DisturbedShare*float64(of), Check{Name: CheckDisturbed, N: int64(n), Of: int64(of)})
 	stalled := stalls.Find(*t)
 	add(len(stalled) > 0, Check{Name: CheckStalls, Stalls: stalled})
-	add(t.Lost > 0 && !searched(t), Check{Name: CheckLoss, N: t.Lost, Drops: t.Drops})
+	add(t.Lost > 0 && len(t.Bursts.NoDrop) == 0, Check{Name: CheckLoss, N: t.Lost, Drops: t.Drops})
 	again, sent := resent(t)
 	add(again >= resentLeast && float64(again) >= ResentShare*float64(sent), Check{Name: CheckLoss, N: again, Of: sent, Drops: t.Drops})
 	add(len(t.Changes) > 0, Check{Name: CheckConfig, Changes: t.Changes})
@@ -150,8 +149,8 @@ func (s *summary) checks() []Check {
 	add(len(turned) > 0, Check{Name: CheckSockets, Found: turned})
 	own := senders(t.Bursts)
 	add(2*own > len(t.Bursts.AtLeast), Check{Name: CheckSender, N: int64(own), Of: int64(len(t.Bursts.AtLeast))})
-	if s.decode(); s.tail.broken != nil {
-		add(true, Check{Name: CheckHistogram, Found: []string{s.tail.broken.Error()}})
+	if broken != nil {
+		add(true, Check{Name: CheckHistogram, Found: []string{broken.Error()}})
 	}
 	return checks
 }
@@ -165,16 +164,6 @@ func senders(b result.Bursts) int {
 		}
 	}
 	return n
-}
-
-// disturbed counts the bursts that are marked, and all.
-func disturbed(b result.Bursts) (n, of int) {
-	for _, reason := range b.Disturbed {
-		if reason != "" {
-			n++
-		}
-	}
-	return n, len(b.Round)
 }
 
 // baselineChecks says of each cell of a table that it has no baseline.

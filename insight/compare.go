@@ -11,7 +11,7 @@ import (
 // Measured is a run with its trials, to be compared with another.
 type Measured struct {
 	Run    result.Run
-	Trials []result.Trial
+	Trials *Summaries
 	// Notes are what the reader must know of how the run was read, such as a line that was torn.
 	Notes []string
 }
@@ -107,7 +107,7 @@ func (j Judge) Compare(before, after Measured, o Comparing) RunChanges {
 func (j Judge) deltas(m Measured, o Comparing) []delta {
 	options := j.options(m.Run)
 	options.HeadlinesOnly = o.Metric == "" && !o.All
-	contrasts := newBasis(m.Run.Cells, result.List(m.Trials), options).compareAll(nil).networks
+	contrasts := newBasis(m.Run.Cells, m.Trials, options).compareAll().networks
 	var all []delta
 	for i, d := range judged(contrasts, options) {
 		if o.Metric != "" {

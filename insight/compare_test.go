@@ -32,7 +32,7 @@ func (w world) measured(tb testing.TB, slowness float64) insight.Measured {
 		Run: result.Run{
 			Run: fmt.Sprintf("run-%d", w.seed), Study: "latency", Seed: w.seed, Confidence: 0.95, Margin: 0.02, Ended: "builds", Cells: w.cells(),
 		},
-		Trials: trials,
+		Trials: insight.Summarize(result.List(trials)),
 	}
 }
 
@@ -186,13 +186,14 @@ func TestCompareTooFewBuilds(t *testing.T) {
 // The noise floor of either run holds for the comparison: a change that a run may make of itself is not called one.
 func TestCompareHeedsTheNoiseFloor(t *testing.T) {
 	before, after := usual().measured(t, 1), changed(2, map[string]float64{"vxlan": 1.25}).measured(t, 1)
-	for i := range after.Trials {
-		if after.Trials[i].Role == result.RoleControl {
-			for row := range after.Trials[i].Bursts.P50 {
-				after.Trials[i].Bursts.P50[row] *= 1.30
+	for trial := range result.Each(after.Trials) {
+		if trial.Role == result.RoleControl {
+			for row := range trial.Bursts.P50 {
+				trial.Bursts.P50[row] *= 1.30
 			}
 		}
 	}
+	after.Trials = insight.Summarize(after.Trials.Trials)
 	c := words.Judge{}.Compare(before, after, insight.Comparing{})
 	if got := changeOf(t, c, "vxlan", insight.MetricP50); got.Verdict == string(stats.Regressed) || got.Floor == nil || *got.Floor < 0.25 ||
 		!strings.Contains(strings.Join(got.Warnings, ""), "no larger than what the null checks leave possible") {
@@ -270,12 +271,13 @@ func TestCompareUnpaired(t *testing.T) {
 func TestCompareLoss(t *testing.T) {
 	lossy := func(seed uint64, share float64) insight.Measured {
 		m := changed(seed, nil).measured(t, 1)
-		for i := range m.Trials {
-			m.Trials[i].Sent = 100_000
-			if m.Trials[i].Cell == "vxlan" {
-				m.Trials[i].Lost = int64(share*100_000) + int64(m.Trials[i].Build%2)
+		for trial := range result.Each(m.Trials) {
+			trial.Sent = 100_000
+			if trial.Cell == "vxlan" {
+				trial.Lost = int64(share*100_000) + int64(trial.Build%2)
 			}
 		}
+		m.Trials = insight.Summarize(m.Trials.Trials)
 		return m
 	}
 	c := words.Judge{}.Compare(lossy(1, 0.001), lossy(2, 0.02), insight.Comparing{Metric: insight.MetricLoss})

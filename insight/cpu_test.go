@@ -79,7 +79,7 @@ func TestSearchesHaveNoCPU(t *testing.T) {
 	w.stream = true
 	trials := w.trials(t)
 	spend(trials, nil)
-	if all := insight.Gather(w.cells(), trials).Spendings(w.cells()[0].Setting()); len(all) == 0 {
+	if all := insight.Gather(w.cells(), insight.Summarize(result.List(trials))).Spendings(w.cells()[0].Setting()); len(all) == 0 {
 		t.Fatal("streams have no processor time: the test shows nothing")
 	}
 	for i := range trials {
@@ -91,7 +91,7 @@ func TestSearchesHaveNoCPU(t *testing.T) {
 			t.Errorf("a search has a delta of %s for %s", d.Metric, d.Network)
 		}
 	}
-	if all := insight.Gather(w.cells(), trials).Spendings(w.cells()[0].Setting()); len(all) > 0 {
+	if all := insight.Gather(w.cells(), insight.Summarize(result.List(trials))).Spendings(w.cells()[0].Setting()); len(all) > 0 {
 		t.Errorf("searches are drawn with processor time: %+v", all)
 	}
 }

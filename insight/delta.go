@@ -66,7 +66,7 @@ type contrast struct {
 // deltas are those that it rests on.
 func (b *basis) settled() (settled map[string]bool, deltas []result.Delta) {
 	o := b.options
-	c := b.compareAll(nil)
+	c := b.compareAll()
 	settled, deltas = map[string]bool{}, judged(c.networks, o)
 	for _, cell := range b.cells {
 		if cell.Role == result.RoleCell && cell.Unsupported == "" && cell.Skipped == "" {
@@ -103,17 +103,9 @@ func waits(d result.Delta, o stats.Options) bool {
 
 // compareAll holds every cell against the baseline of its setting, and the baseline's A/A control against the baseline, in
 // each metric that was measured, the headline first. A cell of which nothing could be paired has no contrast: a check says why.
-// also, if it is not nil, is called with each setting while it is held.
-func (b *basis) compareAll(also func(*cellSet)) comparison {
+func (b *basis) compareAll() comparison {
 	parts := make([]comparison, len(b.sets))
-	inParallel(len(parts), func(i int) {
-		t := &b.sets[i]
-		defer b.hold(t)()
-		parts[i] = b.compareMetrics(t)
-		if also != nil {
-			also(t)
-		}
-	})
+	inParallel(len(parts), func(i int) { parts[i] = b.compareMetrics(&b.sets[i]) })
 	var whole comparison
 	for _, c := range parts {
 		b.floors.know(c.nulls)
@@ -138,14 +130,14 @@ type comparison struct {
 	uneven             []Check // whose bursts scatter otherwise, or whose deltas hang on the machine's state
 }
 
-// compareMetrics makes the contrasts of one setting, which is held, the headline's first.
+// compareMetrics makes the contrasts of one setting, the headline's first.
 func (b *basis) compareMetrics(t *cellSet) comparison {
 	if t.baseline == nil {
 		return comparison{checks: baselineChecks(*t)}
 	}
 	made := comparison{nulls: map[nullCheck]stats.Estimate{}}
 	groups := t.groups(b.all)
-	for i, m := range b.metricsOf(t) {
+	for i, m := range b.metrics[t.at] {
 		headline := i == 0
 		if !headline && b.options.HeadlinesOnly {
 			break
@@ -223,7 +215,12 @@ func (t cellSet) metrics(all []batch, o Options) []metric {
 // contrast holds one cell against others in one metric, of which the baseline's typical value is given, and returns what was paired for
 // it. The check is not nil if there was nothing to compare.
 func (t cellSet) contrast(cell result.Cell, others []string, baseline float64, m metric, all []batch, o Options) (contrast, pairedBuilds, *Check) {
-	p := pairBuilds(m, cell.ID, others, all)
+	pair := pairBuilds
+	inTime := m.unit == "ns" && !m.linear && !o.unwritten && !o.Unpaired
+	if inTime {
+		pair = pairInTime
+	}
+	p := pair(m, cell.ID, others, all)
 	e := o.compare(p.builds, o.stats(m))
 	if o.Unpaired {
 		e = stats.Unpaired(e, figures(m, []string{cell.ID}, all), figures(m, others, all), o.stats(m))
@@ -236,12 +233,12 @@ func (t cellSet) contrast(cell result.Cell, others []string, baseline float64, m
 		Path: cell.Path, Metric: m.name, Unit: m.unit, Better: m.better,
 		BaselineValue: baseline, Blocks: e.Builds, Rounds: e.Rounds, Excluded: p.excluded,
 	}
-	if d.Across = t.across(cell, m); m.bursts == nil || d.Across != nil {
+	if d.Across = t.across(cell, m); !m.ofBursts() || d.Across != nil {
 		d.Rounds = 0 // one figure for each build: there are no rounds in it
 	}
 	fill(&d, m, e)
-	if m.unit == "ns" && !m.linear && !o.unwritten && !o.Unpaired {
-		addTime(&d, inSeconds(m), cell.ID, others, all, o)
+	if inTime {
+		addTime(&d, o.locate(p.added, o.stats(*p.seconds)))
 	}
 	d.Bound = boundOf(cell.ID, all)
 	if warning := failedShare(cell.ID, all); warning != "" {
@@ -272,7 +269,7 @@ func fill(d *result.Delta, m metric, e stats.Estimate) {
 	} else {
 		d.Need = e.Need
 	}
-	if m.bursts != nil {
+	if m.ofBursts() {
 		d.Variance = &result.Variance{
 			Builds: math.Sqrt(e.Variance.Builds), Rounds: math.Sqrt(e.Variance.Rounds), Bursts: math.Sqrt(e.Variance.Bursts),
 		}
@@ -284,12 +281,10 @@ func fill(d *result.Delta, m metric, e stats.Estimate) {
 
 // addTime writes the paired difference in time into a delta. It has an interval of its own: the ratio's, scaled by one point of the
 // baseline, would leave out that the baseline too is only known so well.
-func addTime(d *result.Delta, m metric, cell string, others []string, all []batch, o Options) {
-	e := o.compare(pairBuilds(m, cell, others, all).builds, o.stats(m))
+func addTime(d *result.Delta, e stats.Estimate) {
 	if e.Builds == 0 {
 		return
 	}
-	const second = 1e9
 	d.Difference, d.DifferenceLow, d.DifferenceHigh = e.Center*second, nil, nil
 	d.Value = d.BaselineValue + d.Difference
 	if e.HasInterval {

@@ -22,27 +22,16 @@ func (b *basis) directs(run result.Run) []result.Delta {
 		if t.baseline == nil {
 			return
 		}
-		var asked [][2]result.Cell
-		var named []string
+		groups := t.groups(b.all)
 		for _, to := range t.cells {
 			for _, from := range t.cells {
-				if wanted[pair{from.Network, to.Network}] || wanted[pair{Name(from.Network, from.Path), Name(to.Network, to.Path)}] {
-					asked, named = append(asked, [2]result.Cell{from, to}), append(named, from.ID, to.ID)
+				if !wanted[pair{from.Network, to.Network}] && !wanted[pair{Name(from.Network, from.Path), Name(to.Network, to.Path)}] {
+					continue
 				}
-			}
-		}
-		if len(asked) == 0 {
-			return
-		}
-		m, groups := b.metricsOf(t)[0], t.groups(b.all)
-		if groups != nil {
-			named = t.ids() // networks that never stood in one build are compared by the baseline
-		}
-		defer b.trials.hold(named...)()
-		for _, a := range asked {
-			if c, ok := t.direct(a[0], a[1], m, groups, b.all, b.options); ok {
-				c.of = t
-				parts[i] = append(parts[i], &c)
+				if c, ok := t.direct(from, to, b.headline(t), groups, b.all, b.options); ok {
+					c.of = t
+					parts[i] = append(parts[i], &c)
+				}
 			}
 		}
 	})

@@ -81,22 +81,17 @@ func (e Evidence) Drift(s result.Setting, name string, started time.Time) Drift 
 func (e Evidence) moments(m metric, s Series, started time.Time) []Moment {
 	var all []Moment
 	for _, t := range e.of(s.Cell) {
-		if m.bursts == nil {
-			value, reason := m.trial(&summary{trial: t})
-			if r := m.reading(value, reason); r.reason == "" {
-				all = append(all, Moment{At: t.Started.Sub(started), Value: r.value, Control: s.Role == result.RoleControl})
+		if !m.ofBursts() {
+			if r := m.ofTrial(t); r.reason == "" {
+				all = append(all, Moment{At: t.started.Sub(started), Value: r.value, Control: s.Role == result.RoleControl})
 			}
 			continue
 		}
-		column := m.bursts(&t.Bursts)
-		for i := range min(len(column), len(t.Bursts.Start)) {
-			disturbed := ""
-			if i < len(t.Bursts.Disturbed) {
-				disturbed = t.Bursts.Disturbed[i]
-			}
+		column := t.column(m.name)
+		for i := range min(len(column), len(t.starts)) {
 			if r := m.reading(column[i], ""); r.reason == "" {
-				at := time.Duration(t.Bursts.Start[i])
-				all = append(all, Moment{At: at, Value: r.value, Control: s.Role == result.RoleControl, Disturbed: disturbed})
+				at := time.Duration(t.starts[i])
+				all = append(all, Moment{At: at, Value: r.value, Control: s.Role == result.RoleControl, Disturbed: t.why(i)})
 			}
 		}
 	}
@@ -111,20 +106,20 @@ func (e Evidence) course(m metric, s Series, references []string, started time.T
 		if math.IsNaN(location) {
 			continue
 		}
-		trial := e.batches[p.batches[i]][s.Cell].trial
+		trial := e.batches[p.batches[i]][s.Cell]
 		change := location
 		if !m.linear {
 			change = math.Exp(location)
 		}
-		c.Steps = append(c.Steps, Step{Build: trial.Build, At: middle(trial, started), Change: change})
+		c.Steps = append(c.Steps, Step{Build: trial.build, At: trial.middle(started), Change: change})
 	}
 	return c
 }
 
 // middle is when half of a trial was over: by its bursts, or by its ends where it has none.
-func middle(t *result.Trial, started time.Time) time.Duration {
-	if n := len(t.Bursts.Start); n > 0 {
-		return time.Duration((t.Bursts.Start[0] + t.Bursts.Start[n-1]) / 2)
+func (s *summary) middle(started time.Time) time.Duration {
+	if n := len(s.starts); n > 0 {
+		return time.Duration((s.starts[0] + s.starts[n-1]) / 2)
 	}
-	return t.Started.Add(t.Finished.Sub(t.Started) / 2).Sub(started)
+	return s.started.Add(s.lasted / 2).Sub(started)
 }

@@ -46,30 +46,8 @@ func (s step) effect(d result.Delta) result.Effect {
 // steps makes the contrasts of all steps, in the order of steps and within it of metrics: a step for each contrast.
 func (b *basis) steps() (made []step, contrasts []*contrast) {
 	all := steps(b.sets)
-	for _, s := range all {
-		for _, t := range []*cellSet{s.from, s.to} {
-			if b.metrics[t.at] == nil {
-				release := b.hold(t)
-				b.metricsOf(t)
-				release()
-			}
-		}
-	}
-	var between [][]int // steps from one setting to another, which are one after the other
-	for i, s := range all {
-		if i == 0 || s.from != all[i-1].from || s.to != all[i-1].to {
-			between = append(between, nil)
-		}
-		between[len(between)-1] = append(between[len(between)-1], i)
-	}
 	parts := make([][]*contrast, len(all))
-	inParallel(len(between), func(k int) {
-		own := between[k]
-		defer b.hold(all[own[0]].from, all[own[0]].to)()
-		for _, i := range own {
-			parts[i] = b.compareStep(all[i])
-		}
-	})
+	inParallel(len(all), func(i int) { parts[i] = b.compareStep(all[i]) })
 	for i, s := range all {
 		for _, c := range parts[i] {
 			c.floor = max(b.floors.of(s.from, c.metric), b.floors.of(s.to, c.metric))
@@ -79,15 +57,15 @@ func (b *basis) steps() (made []step, contrasts []*contrast) {
 	return made, contrasts
 }
 
-// compareStep makes the contrasts of a step, whose settings are held. A step of which nothing could be paired has no effect: the checks
+// compareStep makes the contrasts of a step. A step of which nothing could be paired has no effect: the checks
 // of its deltas say why.
 func (b *basis) compareStep(s step) []*contrast {
 	var made []*contrast
-	for i, m := range b.metricsOf(s.to) {
+	for i, m := range b.metrics[s.to.at] {
 		if b.options.HeadlinesOnly && i > 0 {
 			break
 		}
-		if !slices.ContainsFunc(b.metricsOf(s.from), func(other metric) bool { return other.name == m.name && other.unit == m.unit }) {
+		if !slices.ContainsFunc(b.metrics[s.from.at], func(other metric) bool { return other.name == m.name && other.unit == m.unit }) {
 			continue
 		}
 		reference := cellSet{baseline: &result.Cell{ID: s.references[0], Network: s.cell.Network, State: s.from.stateOf(s.references[0])}}

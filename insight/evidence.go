@@ -7,15 +7,16 @@ import (
 )
 
 // Evidence is a run's trials, sorted so that a reader can see what its deltas rest on. It is made once and asked
-// setting by setting; what it holds is shared with the trials that it was gathered from, and none of it is changed.
+// setting by setting.
 type Evidence struct {
+	trials   *Summaries
 	batches  []batch
 	cellSets map[result.Setting]cellSet
 }
 
-// Gather sorts the trials of a run's cells. Trials come in the order of the journal.
-func Gather(cells []result.Cell, trials []result.Trial) Evidence {
-	e := Evidence{batches: batchesOf(cells, result.List(trials)), cellSets: map[result.Setting]cellSet{}}
+// Gather sorts the trials of a run's cells.
+func Gather(cells []result.Cell, trials *Summaries) Evidence {
+	e := Evidence{trials: trials, batches: batchesOf(cells, trials), cellSets: map[result.Setting]cellSet{}}
 	for _, t := range cellSets(cells) {
 		e.cellSets[t.setting] = t
 	}
@@ -44,12 +45,12 @@ func (t cellSet) seriesOf() []Series {
 	return all
 }
 
-// of yields the trials of a cell that count, in the order of builds.
-func (e Evidence) of(cell string) []*result.Trial {
-	var all []*result.Trial
+// of are the trials of a cell that count, in the order of builds.
+func (e Evidence) of(cell string) []*summary {
+	var all []*summary
 	for _, s := range e.batches {
 		if good := s.good(cell); good != nil {
-			all = append(all, good.trial)
+			all = append(all, good)
 		}
 	}
 	return all
@@ -85,7 +86,9 @@ func (e Evidence) Distributions(s result.Setting) []Distribution {
 	for _, series := range e.cellSets[s].seriesOf() {
 		var encoded []string
 		for _, t := range e.of(series.Cell) {
-			encoded = append(encoded, t.Histogram)
+			if !t.tail.none {
+				encoded = append(encoded, e.trials.Trial(t.index).Histogram)
+			}
 		}
 		sum, err := result.MergeHistograms(encoded...)
 		if err != nil || sum.TotalCount() == 0 {
@@ -138,11 +141,11 @@ func (e Evidence) Spendings(s result.Setting) []Spending {
 			of = t.baseline.ID
 		}
 		for _, trial := range e.of(series.Cell) {
-			if !spends(trial) {
+			if !trial.spends {
 				continue
 			}
-			sums[of] = sums[of].Add(Spent(*trial))
-			perByte = moves(trial)
+			sums[of] = sums[of].Add(trial.cpu)
+			perByte = trial.moves
 		}
 	}
 	var all []Spending
@@ -196,24 +199,4 @@ func (c CPU) Add(o CPU) CPU {
 		Client: c.Client + o.Client, Server: c.Server + o.Server, Kernel: c.Kernel + o.Kernel,
 		Transactions: c.Transactions + o.Transactions, Bytes: c.Bytes + o.Bytes,
 	}
-}
-
-// cpuPerTransaction is in nanoseconds. It is one figure for each trial, since where the kernel accounts for soft interrupts
-// apart its clock is coarser than a burst.
-func (s *summary) cpuPerTransaction() (float64, string) {
-	c := Spent(*s.trial)
-	return per(c.Total(), c.Transactions)
-}
-
-// cpuPerByte is in nanoseconds a byte, which is seconds a gigabyte (10^9 bytes).
-func (s *summary) cpuPerByte() (float64, string) {
-	c := Spent(*s.trial)
-	return per(c.Total(), c.Bytes)
-}
-
-func per(spent, work int64) (float64, string) {
-	if work <= 0 {
-		return 0, "no work done"
-	}
-	return float64(spent) / float64(work), ""
 }

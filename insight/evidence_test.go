@@ -29,7 +29,7 @@ func TestDriftShowsWhatPairingRemoves(t *testing.T) {
 	}
 	trials[0].Bursts.Disturbed[3] = "preempted"
 	setting := w.cells()[0].Setting()
-	d := insight.Gather(w.cells(), trials).Drift(setting, "p50", start())
+	d := insight.Gather(w.cells(), insight.Summarize(result.List(trials))).Drift(setting, "p50", start())
 	if want := 2 * w.builds * w.rounds; len(d.Baseline) != want {
 		t.Errorf("%d readings of the baseline, want %d", len(d.Baseline), want)
 	}
@@ -71,12 +71,12 @@ func TestDriftShowsWhatPairingRemoves(t *testing.T) {
 // TestDriftOfWhatIsNotThere holds that a metric or a setting that was not measured gives nothing.
 func TestDriftOfWhatIsNotThere(t *testing.T) {
 	w := usual()
-	e := insight.Gather(w.cells(), w.trials(t))
+	e := insight.Gather(w.cells(), insight.Summarize(result.List(w.trials(t))))
 	for _, d := range []insight.Drift{
 		e.Drift(w.cells()[0].Setting(), "throughput", start()),
 		e.Drift(w.cells()[0].Setting(), "no such metric", start()),
 		e.Drift(result.Setting{Workload: "another"}, "p50", start()),
-		insight.Gather(nil, nil).Drift(w.cells()[0].Setting(), "p50", start()),
+		insight.Gather(nil, insight.Summarize(result.List(nil))).Drift(w.cells()[0].Setting(), "p50", start()),
 	} {
 		if diff := cmp.Diff(insight.Drift{}, d); diff != "" {
 			t.Error(diff)
@@ -103,7 +103,7 @@ func TestDistributionsLeaveOut(t *testing.T) {
 		}
 	}
 	var names []string
-	for _, d := range insight.Gather(w.cells(), trials).Distributions(w.cells()[0].Setting()) {
+	for _, d := range insight.Gather(w.cells(), insight.Summarize(result.List(trials))).Distributions(w.cells()[0].Setting()) {
 		names = append(names, d.Cell)
 		want := int64(w.builds * w.samples)
 		if d.Cell == "vxlan" {
@@ -155,12 +155,12 @@ func TestAuditCountsOnce(t *testing.T) {
 	find("host", 5).Bursts.Disturbed[7] = "steal"
 	all := len(trials)
 	trials = append(trials, trials[:7]...) // twice in the journal
-	got := insight.Audit(trials)
+	got := insight.Summarize(result.List(trials)).Audit()
 	want := insight.Account{
 		Trials: all, Bursts: all * w.rounds, Builds: w.builds, Proved: 1, Weak: 1, Unwatched: all - 5,
 		LostTrials: []insight.Exclusion{{insight.TrialFailed, 2, "bridge#0: b"}, {insight.Misrouted, 1, "vxlan#1: eth1 carried it; eth0 did not"}},
 		LostBursts: []insight.Exclusion{{"steal", 2, ""}, {"preempted", 1, ""}},
-		Misrouted:  []result.Trial{*find("vxlan", 1)},
+		Misrouted:  []insight.MisroutedTrial{{"vxlan#1", find("vxlan", 1).Path}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -199,7 +199,7 @@ func TestWays(t *testing.T) {
 	}
 	ways := map[string]insight.Way{}
 	var order []string
-	for _, way := range insight.Gather(w.cells(), trials).Ways(w.cells(), network.Catalogue()) {
+	for _, way := range insight.Gather(w.cells(), insight.Summarize(result.List(trials))).Ways(w.cells(), network.Catalogue()) {
 		order = append(order, way.Name)
 		ways[way.Name] = way
 	}
@@ -258,7 +258,7 @@ func TestSpendings(t *testing.T) {
 	}
 	fill(10, 4000)
 	setting := w.cells()[0].Setting()
-	got := insight.Gather(w.cells(), trials).Spendings(setting)
+	got := insight.Gather(w.cells(), insight.Summarize(result.List(trials))).Spendings(setting)
 	want := []insight.Spending{
 		{Series: insight.Series{"host", "host", result.RoleBaseline}, Client: 1200, Server: 800, Kernel: 200},
 		{Series: insight.Series{"bridge", "bridge", result.RoleCell}, Client: 600, Server: 400, Kernel: 100},
@@ -268,13 +268,13 @@ func TestSpendings(t *testing.T) {
 		t.Error(diff)
 	}
 	fill(0, 4000)
-	if got := insight.Gather(w.cells(), trials).Spendings(setting); len(got) != 0 {
+	if got := insight.Gather(w.cells(), insight.Summarize(result.List(trials))).Spendings(setting); len(got) != 0 {
 		t.Errorf("without work there is nothing to divide by, got %+v", got)
 	}
 	for i := range trials {
 		trials[i].Bursts.P50 = nil
 	}
-	if got := insight.Gather(w.cells(), trials).Spendings(setting); len(got) != 3 || !got[1].PerByte || got[1].Client != 1.5 {
+	if got := insight.Gather(w.cells(), insight.Summarize(result.List(trials))).Spendings(setting); len(got) != 3 || !got[1].PerByte || got[1].Client != 1.5 {
 		t.Errorf("a stream's time is for bytes: %+v", got)
 	}
 }

@@ -35,19 +35,25 @@ func exactMetrics() []metric {
 
 func instructions(name string, count func(*result.ExactTrial) float64) metric {
 	return metric{name: name, unit: "instructions", better: string(stats.LowerBetter), trial: func(s *summary) (float64, string) {
-		if s.trial.Exact == nil {
+		if s.exact == nil {
 			return 0, "not counted"
 		}
-		return count(s.trial.Exact), ""
+		return count(s.exact), ""
 	}}
 }
 
-// counts says whether a trial counted instructions.
-func counts(t *result.Trial) bool { return t.Exact != nil }
-
-// compare estimates a delta from its builds.
+// compare estimates a delta from its builds, and splits its variance.
 func (o Options) compare(builds []stats.Build, s stats.Options) stats.Estimate {
-	e := stats.Compare(builds, s)
+	return o.ranged(stats.Compare(builds, s))
+}
+
+// locate is compare without the variance.
+func (o Options) locate(builds []stats.Build, s stats.Options) stats.Estimate {
+	return o.ranged(stats.Locate(builds, s))
+}
+
+// ranged gives an estimate of an exact run its range over the seeds.
+func (o Options) ranged(e stats.Estimate) stats.Estimate {
 	if !o.Exact || e.Builds == 0 {
 		return e
 	}

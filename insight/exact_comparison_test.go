@@ -22,13 +22,13 @@ func inTime(tb testing.TB, ratios map[string]float64) insight.Measured {
 		}
 	}
 	m := w.measured(tb, 1)
-	words.NewJudge(nil).Conclude(&m.Run, m.Trials)
+	words.NewJudge(nil).ConcludeFrom(&m.Run, m.Trials)
 	return m
 }
 
 func TestExactBesideNative(t *testing.T) {
 	exact := counted(map[string][]float64{"bridge": {1.1, 1.1, 1.1}, "macvlan": {1.02, 1.02, 1.02}, "vxlan": {1.3, 1.3, 1.3}, "routed": {1.2, 1.2, 1.2}})
-	words.NewJudge(nil).Conclude(&exact.Run, exact.Trials)
+	words.NewJudge(nil).ConcludeFrom(&exact.Run, exact.Trials)
 	b, err := insight.CompareExact(inTime(t, map[string]float64{"bridge": 1.5, "macvlan": 1.1, "vxlan": 3, "routed": 1.25}).Run, exact.Run)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestExactBesideNative(t *testing.T) {
 
 func TestExactBesideWhatCantBe(t *testing.T) {
 	exact := counted(map[string][]float64{"bridge": {1.1, 1.1, 1.1}})
-	words.NewJudge(nil).Conclude(&exact.Run, exact.Trials)
+	words.NewJudge(nil).ConcludeFrom(&exact.Run, exact.Trials)
 	native := inTime(t, map[string]float64{"vxlan": 1.3}).Run
 	for name, c := range map[string]struct{ native, exact result.Run }{
 		"no exact run": {native, native}, "no native run": {exact.Run, exact.Run}, "nothing in common": {native, exact.Run},

@@ -13,6 +13,7 @@ import (
 func counted(ratios map[string][]float64) insight.Measured {
 	w := usual()
 	w.networks = nil
+	var trials result.List
 	m := insight.Measured{Run: result.Run{
 		Run: "counted", Study: "latency", Confidence: 0.95, Margin: result.ExactMargin, Ended: "builds",
 		Exact: &result.Exact{Seeds: []uint64{1, 2, 3}, PerInstruction: 2, Transactions: 400},
@@ -33,13 +34,14 @@ func counted(ratios map[string][]float64) insight.Measured {
 		}
 		for build, ratio := range values {
 			x := 60_000 * ratio
-			m.Trials = append(m.Trials, result.Trial{
+			trials = append(trials, result.Trial{
 				Schema: result.Schema, Cell: c.ID, Role: c.Role, Build: build, Transactions: 400, Sent: 400,
 				Bursts: result.Bursts{Round: []int{0}, Start: []int64{0}, Duration: []int64{1}, P50: []float64{x}, Disturbed: []string{""}},
 				Exact:  &result.ExactTrial{Seed: uint64(build + 1), Request: 0.55 * x / 2, Response: 0.45 * x / 2, RoundTrip: x / 2},
 			})
 		}
 	}
+	m.Trials = insight.Summarize(trials)
 	return m
 }
 
@@ -48,7 +50,7 @@ func TestExactIntervalIsTheRangeOverSeeds(t *testing.T) {
 		"bridge": {1.10, 1.12, 1.11}, "macvlan": {1.0002, 1.0005, 0.9997}, "vxlan": {1.01, 1.01, 1.01}, "routed": {0.998, 1.004, 1.003},
 		"twin": {1.0001, 0.9999, 1},
 	})
-	words.NewJudge(nil).Conclude(&m.Run, m.Trials)
+	words.NewJudge(nil).ConcludeFrom(&m.Run, m.Trials)
 	for network, want := range map[string]struct {
 		low, high float64
 		verdict   string
@@ -84,7 +86,7 @@ func TestExactIntervalIsTheRangeOverSeeds(t *testing.T) {
 // Two seeds make no range.
 func TestExactNeedsThreeSeeds(t *testing.T) {
 	m := counted(map[string][]float64{"bridge": {1.10, 1.12}})
-	words.NewJudge(nil).Conclude(&m.Run, m.Trials)
+	words.NewJudge(nil).ConcludeFrom(&m.Run, m.Trials)
 	if d := find(t, m.Run.Deltas, "bridge", "p50"); d.RatioLow != nil || d.Verdict != "unresolved" || d.Need != 3 {
 		t.Errorf("%+v", d)
 	}
@@ -118,7 +120,7 @@ func TestExactClaims(t *testing.T) {
 	} {
 		m.Run.Claims = append(m.Run.Claims, result.Claim{ID: id, Expect: expect})
 	}
-	words.NewJudge(nil).Conclude(&m.Run, m.Trials)
+	words.NewJudge(nil).ConcludeFrom(&m.Run, m.Trials)
 	for _, c := range m.Run.Claims {
 		want := c.ID
 		if c.ID == "cpu" {

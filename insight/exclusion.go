@@ -28,30 +28,35 @@ type Account struct {
 	// Proved, Weak and Unwatched count the trials that count by the proof of their path: all of it, part of it, none of it.
 	Proved, Weak, Unwatched int
 	// Misrouted are the trials whose packets went another way.
-	Misrouted []result.Trial
+	Misrouted []MisroutedTrial
+}
+
+// MisroutedTrial is a trial whose packets went another way than its network says, and what shows it.
+type MisroutedTrial struct {
+	ID   string
+	Path *result.Path
 }
 
 // Audit counts what trials hold. A trial that is in the journal twice counts once.
-func Audit(trials []result.Trial) Account {
+func (s *Summaries) Audit() Account {
 	var a Account
 	lost, disturbed := map[string]*Exclusion{}, map[string]*Exclusion{}
 	builds := map[int]bool{}
-	for _, s := range batches(result.List(trials)) {
-		for _, summary := range s {
-			t := summary.trial
+	for _, batch := range batches(s) {
+		for _, t := range batch {
 			a.Trials++
-			a.Bursts += len(t.Bursts.Round)
-			builds[t.Build] = true
-			if reason := excluded(t); reason != "" {
-				count(lost, reason, t.ID()+": "+whyLost(t))
+			a.Bursts += len(t.rounds)
+			builds[t.build] = true
+			if reason := t.excluded(); reason != "" {
+				count(lost, reason, t.id()+": "+t.whyLost())
 				if reason == Misrouted {
-					a.Misrouted = append(a.Misrouted, *t)
+					a.Misrouted = append(a.Misrouted, MisroutedTrial{t.id(), t.path})
 				}
 				continue
 			}
-			a.Transactions += t.Transactions
-			a.prove(t.Path)
-			for _, reason := range t.Bursts.Disturbed {
+			a.Transactions += t.transactions
+			a.prove(t.path)
+			for _, reason := range t.disturbed {
 				if reason != "" {
 					count(disturbed, reason, "")
 				}
@@ -60,7 +65,7 @@ func Audit(trials []result.Trial) Account {
 	}
 	a.Builds = len(builds)
 	a.LostTrials, a.LostBursts = ranked(lost), ranked(disturbed)
-	slices.SortFunc(a.Misrouted, func(x, y result.Trial) int { return cmp.Compare(x.ID(), y.ID()) })
+	slices.SortFunc(a.Misrouted, func(x, y MisroutedTrial) int { return cmp.Compare(x.ID, y.ID) })
 	return a
 }
 
@@ -77,11 +82,11 @@ func (a *Account) prove(p *result.Path) {
 }
 
 // whyLost says what is wrong with a trial.
-func whyLost(t *result.Trial) string {
-	if t.Failed != "" {
-		return t.Failed
+func (s *summary) whyLost() string {
+	if s.failed != "" {
+		return s.failed
 	}
-	return strings.Join(t.Path.Findings, "; ")
+	return strings.Join(s.path.Findings, "; ")
 }
 
 // count adds one to a reason. Of the examples the first in the order of the alphabet is kept, so that the order of counting does

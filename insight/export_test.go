@@ -10,47 +10,41 @@ import (
 // The comparisons of a run one by one, in place of Judge.Conclude.
 
 func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null []result.Delta, checks []Check) {
-	b := newBasis(cells, result.List(trials), o)
-	f := newFacts(b)
-	c := b.compareAll(f.add)
-	return judged(c.networks, o), judged(c.controls, o), slices.Concat(f.checks(), c.uneven, c.checks)
+	b := newBasis(cells, Summarize(result.List(trials)), o)
+	c := b.compareAll()
+	return judged(c.networks, o), judged(c.controls, o), slices.Concat(trialChecks(b.all), c.uneven, c.checks)
 }
 
 func Effects(cells []result.Cell, trials []result.Trial, o Options) []result.Effect {
-	return newBasis(cells, result.List(trials), o).effects()
+	return newBasis(cells, Summarize(result.List(trials)), o).effects()
 }
 
 func Contrasts(cells []result.Cell, trials []result.Trial, o Options) []result.Contrast {
-	b := newBasis(cells, result.List(trials), o)
-	f := newFacts(b)
-	b.compareAll(f.add)
-	return b.contrasts(f.ranks)
+	b := newBasis(cells, Summarize(result.List(trials)), o)
+	b.compareAll()
+	return b.contrasts()
 }
 
 func Paths(cells []result.Cell, trials []result.Trial) []result.PathProof {
-	f := newFacts(newBasis(cells, result.List(trials), Options{}))
-	for _, c := range cells {
-		f.prove(c)
-	}
-	return f.paths()
+	return paths(cells, batches(Summarize(result.List(trials))))
 }
 
 func Links(cells []result.Cell, trials []result.Trial) []result.LinkShare {
-	return links(cells, batches(result.List(trials)))
+	return links(cells, batches(Summarize(result.List(trials))))
 }
 
 func Directs(run result.Run, trials []result.Trial, o Options) []result.Delta {
-	return newBasis(run.Cells, result.List(trials), o).directs(run)
+	return newBasis(run.Cells, Summarize(result.List(trials)), o).directs(run)
 }
 
 func Claims(run result.Run, trials []result.Trial, defaults map[string]result.Params, o Options) []Answer {
-	return newBasis(run.Cells, result.List(trials), o).claims(run, defaults)
+	return newBasis(run.Cells, Summarize(result.List(trials)), o).claims(run, defaults)
 }
 
 // Settled compares headlines alone, as a run does that asks after each build.
 func Settled(cells []result.Cell, trials []result.Trial, o Options) map[string]bool {
 	o.HeadlinesOnly, o.unwritten = true, true
-	settled, _ := newBasis(cells, result.List(trials), o).settled()
+	settled, _ := newBasis(cells, Summarize(result.List(trials)), o).settled()
 	return settled
 }
 

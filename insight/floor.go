@@ -81,7 +81,6 @@ func (f *floors) check(key floorKey, m metric) nulls {
 		if run[i], known = f.made[nullCheckOf(t, m)]; known {
 			return
 		}
-		defer f.basis.hold(t)()
 		p := pairBuilds(m, t.control.ID, []string{t.baseline.ID}, f.basis.all)
 		run[i] = f.basis.options.compare(p.builds, f.basis.options.stats(m))
 	})

@@ -42,35 +42,18 @@ type Findings struct {
 
 // Conclude fills in the figures that follow from a run's trials (deltas, null check, effects and what explains them), and returns
 // the findings, which package words puts in words.
-//
-// Trials that are not in memory are read a setting at a time, but for claims, which may be about any of them.
-func (j Judge) Conclude(run *result.Run, trials result.Trials) Findings {
+func (j Judge) Conclude(run *result.Run, trials *Summaries) Findings {
 	run.Bind(j.own)
-	if len(run.Claims) > 0 {
-		trials = inMemory(trials)
-	}
 	b := newBasis(run.Cells, trials, j.options(*run))
-	f := newFacts(b)
-	c, checks := b.compareAll(f.add), f.checks()
+	c := b.compareAll()
 	run.Deltas, run.Null = judged(c.networks, b.options), judged(c.controls, b.options)
-	run.Contrasts, run.Effects = b.contrasts(f.ranks), b.effects()
-	run.Paths, run.Links, run.Services = f.paths(), inOrder(run.Cells, f.links, func(l result.LinkShare) string { return l.Cell }), f.served()
-	run.Splits, run.Replications = splits(*run, f.diskOf), inOrder(run.Cells, f.replications, func(r result.Replicated) string { return r.Cell })
-	run.Correlations = Correlations(*run)
+	run.Contrasts, run.Effects = b.contrasts(), b.effects()
+	run.Paths, run.Links, run.Services = paths(b.cells, b.all), links(b.cells, b.all), served(trials)
+	run.Splits, run.Replications, run.Correlations = splits(*run, b.all), replications(b.cells, b.all), Correlations(*run)
 	return Findings{
-		Checks: slices.Concat(checks, c.uneven, c.checks),
+		Checks: slices.Concat(trialChecks(b.all), c.uneven, c.checks),
 		Claims: b.claims(*run, j.defaults), Advice: Advise(*run, b.directs(*run)),
 	}
-}
-
-// inMemory reads all trials.
-func inMemory(trials result.Trials) result.List {
-	if list, is := trials.(result.List); is {
-		return list
-	}
-	list := make(result.List, trials.Len())
-	inParallel(len(list), func(i int) { list[i] = *trials.Trial(i) })
-	return list
 }
 
 // Settled tells which cells of a run that is under way need no further builds. Only headlines count, so the histograms need
@@ -82,14 +65,13 @@ func (j Judge) Settled(run result.Run, trials []result.Trial) map[string]bool {
 
 // SoFar is Settled, and the headline delta of a run under way that differs most from the baseline, of those that have an interval.
 func (j Judge) SoFar(run result.Run, trials []result.Trial) (settled map[string]bool, farthest result.Delta, found bool) {
-	light := make([]result.Trial, len(trials))
-	for i, t := range trials {
-		t.Histogram = ""
-		light[i] = t
+	light := &Summaries{}
+	for i := range trials {
+		light.all = append(light.all, newSummary(i, &trials[i]))
 	}
 	o := j.options(run)
 	o.HeadlinesOnly, o.unwritten = true, true
-	settled, deltas := newBasis(run.Cells, result.List(light), o).settled()
+	settled, deltas := newBasis(run.Cells, light, o).settled()
 	for _, d := range deltas {
 		if HasInterval(d) && d.Ratio > 0 && (!found || math.Abs(Cost(d)) > math.Abs(Cost(farthest))) {
 			farthest, found = d, true

@@ -11,10 +11,10 @@ import (
 
 // splits say where the latency of each cell goes whose server has measured its storage without a network. What is measured is
 // the total and the disk; the rest are differences of measured figures. Deltas must be filled in.
-func splits(run result.Run, diskOf func(cell string) time.Duration) []result.Split {
+func splits(run result.Run, all []batch) []result.Split {
 	var splits []result.Split
 	for _, d := range run.Deltas {
-		disk := diskOf(d.Cell)
+		disk := diskOf(d.Cell, all)
 		if d.Metric != metricP50 || disk <= 0 || d.Ratio == 0 {
 			continue
 		}
@@ -41,8 +41,8 @@ func splits(run result.Run, diskOf func(cell string) time.Duration) []result.Spl
 func diskOf(cell string, all []batch) time.Duration {
 	var disks []float64
 	for _, s := range all {
-		if t := s.good(cell); t != nil && t.trial.Disk != nil && t.trial.Disk.P50 > 0 {
-			disks = append(disks, float64(t.trial.Disk.P50))
+		if t := s.good(cell); t != nil && t.disk != nil && t.disk.P50 > 0 {
+			disks = append(disks, float64(t.disk.P50))
 		}
 	}
 	if len(disks) == 0 {
@@ -65,11 +65,11 @@ func replications(cells []result.Cell, sat []batch) []result.Replicated {
 		}
 		for _, s := range sat {
 			t := s.good(c.ID)
-			if t == nil || t.trial.Replication == nil || t.trial.Replication.Samples == 0 {
+			if t == nil || t.replication == nil || t.replication.Samples == 0 {
 				continue
 			}
-			means = append(means, float64(t.trial.Replication.Mean))
-			r.Max = max(r.Max, t.trial.Replication.Max)
+			means = append(means, float64(t.replication.Mean))
+			r.Max = max(r.Max, t.replication.Max)
 			if values := rate.values(t); len(values) > 0 {
 				rates = append(rates, stats.Median(values))
 			}

@@ -3,9 +3,7 @@ package insight
 import (
 	"cmp"
 	"math"
-	"slices"
 
-	"netdelta/result"
 	"netdelta/stats"
 )
 
@@ -30,18 +28,30 @@ type pairedBuilds struct {
 	// rows holds, for each build, the burst of the cell that each of its deltas is of: of metrics that bursts have.
 	rows     [][]int
 	excluded map[string]int
+	// added are the same builds, each delta a difference in seconds; where seconds is nil, nobody asks for them.
+	added   []stats.Build
+	seconds *metric
 }
 
 // pairBuilds holds a cell against the mean of the others, which are the baseline and its A/A control (or the baseline alone, for the
 // null check).
 func pairBuilds(m metric, cell string, others []string, all []batch) pairedBuilds {
-	p := pairedBuilds{excluded: map[string]int{}}
+	return pairedBuilds{excluded: map[string]int{}}.pair(m, cell, others, all)
+}
+
+// pairInTime is pairBuilds of a metric of nanoseconds, and says what its differences are in time.
+func pairInTime(m metric, cell string, others []string, all []batch) pairedBuilds {
+	seconds := inSeconds(m)
+	return pairedBuilds{excluded: map[string]int{}, seconds: &seconds}.pair(m, cell, others, all)
+}
+
+func (p pairedBuilds) pair(m metric, cell string, others []string, all []batch) pairedBuilds {
 	for i, s := range all {
 		trial := s[cell]
 		if trial == nil {
 			continue
 		}
-		if reason := excluded(trial.trial); reason != "" {
+		if reason := trial.excluded(); reason != "" {
 			p.excluded[reason]++
 			continue
 		}
@@ -57,11 +67,11 @@ func pairBuilds(m metric, cell string, others []string, all []batch) pairedBuild
 		}
 		switch beside, across := trial.stand(against); {
 		case across:
-			p.addFigures(i, m.ofVisit, trial, against)
-		case m.bursts != nil:
+			p.addFigures(i, m, (*metric).ofVisit, trial, against)
+		case m.ofBursts():
 			p.addRounds(i, m, trial, beside)
 		default:
-			p.addFigures(i, m.ofTrial, trial, beside)
+			p.addFigures(i, m, (*metric).ofTrial, trial, beside)
 		}
 	}
 	return p
@@ -69,13 +79,17 @@ func pairBuilds(m metric, cell string, others []string, all []batch) pairedBuild
 
 // addRounds adds a build whose deltas are paired round by round.
 func (p *pairedBuilds) addRounds(batch int, m metric, trial *summary, against []*summary) {
-	cell := newCursor(&m, trial.trial)
-	others := make([]*cursor, len(against))
+	cell := newCursor(&m, trial)
+	others := make([]cursor, len(against))
 	for i, a := range against {
-		others[i] = newCursor(&m, a.trial)
+		others[i] = newCursor(&m, a)
 	}
-	n := len(trial.trial.Bursts.Round)
+	n := len(trial.rounds)
 	build, rows := stats.Build{Deltas: make([]float64, 0, n), HalfGaps: make([]float64, 0, n)}, make([]int, 0, n)
+	var added stats.Build
+	if p.seconds != nil {
+		added = stats.Build{Deltas: make([]float64, 0, n), HalfGaps: make([]float64, 0, n)}
+	}
 	for i := range n {
 		row := cell.row(i)
 		own := cell.read(row)
@@ -83,7 +97,7 @@ func (p *pairedBuilds) addRounds(batch int, m metric, trial *summary, against []
 			p.excluded[own.reason]++
 			continue
 		}
-		base := meanOfRound(others, cell.trial.Bursts.Round[row])
+		base := meanOfRound(others, trial.rounds[row])
 		if base.reason != "" {
 			p.excluded[base.reason]++
 			continue
@@ -97,46 +111,60 @@ func (p *pairedBuilds) addRounds(batch int, m metric, trial *summary, against []
 		if own.hasSplit && base.hasSplit {
 			build.Within = append(build.Within, own.split-base.split)
 		}
+		if p.seconds != nil {
+			added.Deltas, added.HalfGaps = append(added.Deltas, own.seconds-base.seconds), append(added.HalfGaps, base.secondsGap)
+		}
 	}
-	p.add(batch, build, rows)
+	p.add(batch, build, added, rows)
 }
 
 // byLevel has two readings of the same sweeps compared by their levels: as they are, or as the time that they mean at the baseline's.
 func byLevel(m metric, own, base *reading) {
-	if !m.linear {
-		own.scaled, base.scaled, base.halfGap = own.level, base.level, base.levelGap
+	if m.linear {
+		own.scaled, base.halfGap = base.scaled*math.Exp(own.level-base.level), base.scaled*base.levelGap
 		return
 	}
-	own.scaled, base.halfGap = base.scaled*math.Exp(own.level-base.level), base.scaled*base.levelGap
+	own.scaled, base.scaled, base.halfGap = own.level, base.level, base.levelGap
+	own.seconds, base.secondsGap = base.seconds*math.Exp(own.level-base.level), base.seconds*base.levelGap
 }
 
 // ofTrial is the figure of a trial that has no bursts.
 func (m *metric) ofTrial(s *summary) reading { return m.reading(m.trial(s)) }
 
 // addFigures adds a build in which each trial has a single figure, as read gives it.
-func (p *pairedBuilds) addFigures(batch int, read func(*summary) reading, trial *summary, against []*summary) {
-	own := read(trial)
-	readings := make([]reading, len(against))
-	for i, a := range against {
-		readings[i] = read(a)
-	}
-	base := average(readings)
-	if own.reason == "" {
-		own.reason = base.reason
-	}
-	if own.reason != "" {
-		p.excluded[own.reason]++
+func (p *pairedBuilds) addFigures(batch int, m metric, read func(*metric, *summary) reading, trial *summary, against []*summary) {
+	build, reason := figuresPaired(&m, read, trial, against)
+	if reason != "" {
+		p.excluded[reason]++
 		return
 	}
-	p.add(batch, stats.Build{Deltas: []float64{own.scaled - base.scaled}}, nil)
+	var added stats.Build
+	if p.seconds != nil {
+		added, _ = figuresPaired(p.seconds, read, trial, against)
+	}
+	p.add(batch, build, added, nil)
+}
+
+// figuresPaired is a build of trials with a single figure each, or why there is none.
+func figuresPaired(m *metric, read func(*metric, *summary) reading, trial *summary, against []*summary) (stats.Build, string) {
+	own := read(m, trial)
+	readings := make([]reading, len(against))
+	for i, a := range against {
+		readings[i] = read(m, a)
+	}
+	base := average(readings)
+	if reason := cmp.Or(own.reason, base.reason); reason != "" {
+		return stats.Build{}, reason
+	}
+	return stats.Build{Deltas: []float64{own.scaled - base.scaled}}, ""
 }
 
 // add keeps a build that has any rounds.
-func (p *pairedBuilds) add(batch int, build stats.Build, rows []int) {
+func (p *pairedBuilds) add(batch int, build, added stats.Build, rows []int) {
 	if len(build.Deltas) == 0 {
 		return
 	}
-	p.builds = append(p.builds, build)
+	p.builds, p.added = append(p.builds, build), append(p.added, added)
 	p.batches, p.rows = append(p.batches, batch), append(p.rows, rows)
 }
 
@@ -186,12 +214,12 @@ func (m *metric) values(s *summary) []float64 {
 			values = append(values, r.value)
 		}
 	}
-	if m.bursts == nil {
-		add(m.reading(m.trial(s)))
+	if !m.ofBursts() {
+		add(m.ofTrial(s))
 		return values
 	}
-	c := newCursor(m, s.trial)
-	for i := range s.trial.Bursts.Round {
+	c := newCursor(m, s)
+	for i := range s.rounds {
 		add(c.read(c.row(i)))
 	}
 	return values
@@ -203,6 +231,8 @@ type reading struct {
 	hasSplit             bool
 	halfGap              float64 // half of what two averaged readings differ by, on the scale of comparison
 	reason               string  // why it does not count, "" if it does
+	// Of metrics of nanoseconds: the value, and the half of what two differ by.
+	seconds, secondsGap float64
 	// Of bursts in sweeps: the level, and when the sweeps began, by which those are known that were visited in the same ones.
 	swept           bool
 	level, levelGap float64
@@ -218,7 +248,7 @@ func (m *metric) reading(value float64, reason string) reading {
 		value /= m.divide
 	}
 	scaled, reason := m.scale(value)
-	return reading{value: value, scaled: scaled, reason: reason}
+	return reading{value: value, scaled: scaled, seconds: value / second, reason: reason}
 }
 
 // average is the mean of readings. It counts if all of them do, so that each delta of a batch is held against the same
@@ -231,6 +261,7 @@ func average(readings []reading) reading {
 		}
 		n := float64(len(readings))
 		sum.scaled += r.scaled / n
+		sum.seconds += r.seconds / n
 		sum.split += r.split / n
 		sum.hasSplit = sum.hasSplit && r.hasSplit
 		sum.level += r.level / n
@@ -238,17 +269,18 @@ func average(readings []reading) reading {
 	}
 	if len(readings) == 2 {
 		sum.halfGap = (readings[0].scaled - readings[1].scaled) / 2
+		sum.secondsGap = (readings[0].seconds - readings[1].seconds) / 2
 		sum.levelGap = (readings[0].level - readings[1].level) / 2
 	}
 	return sum
 }
 
 // meanOfRound is the average of the others' bursts of a round.
-func meanOfRound(others []*cursor, round int) reading {
+func meanOfRound(others []cursor, round int) reading {
 	var readings [2]reading // the baseline and its A/A control: this runs for every burst, and must not allocate
-	for i, o := range others {
-		if row, ok := o.seek(round); ok {
-			readings[i] = o.read(row)
+	for i := range others {
+		if row, ok := others[i].seek(round); ok {
+			readings[i] = others[i].read(row)
 		} else {
 			readings[i] = reading{reason: "has no such round"}
 		}
@@ -260,34 +292,26 @@ func meanOfRound(others []*cursor, round int) reading {
 type cursor struct {
 	metric *metric
 	median bool // it is of p50
-	trial  *result.Trial
+	trial  *summary
 	column []float64
-	order  []int // the rows ascending by round; nil if they are so anyway
 	at     int
 }
 
-func newCursor(m *metric, t *result.Trial) *cursor {
-	c := &cursor{metric: m, median: m.name == metricP50, trial: t, column: m.bursts(&t.Bursts)}
-	if !slices.IsSorted(t.Bursts.Round) {
-		for i := range t.Bursts.Round {
-			c.order = append(c.order, i)
-		}
-		slices.SortStableFunc(c.order, func(a, b int) int { return cmp.Compare(t.Bursts.Round[a], t.Bursts.Round[b]) })
-	}
-	return c
+func newCursor(m *metric, s *summary) cursor {
+	return cursor{metric: m, median: m.name == metricP50, trial: s, column: s.column(m.name)}
 }
 
 // row is the row of the burst at a place in the order of rounds.
 func (c *cursor) row(place int) int {
-	if c.order == nil {
+	if c.trial.order == nil {
 		return place
 	}
-	return c.order[place]
+	return c.trial.order[place]
 }
 
 // seek goes forward to a round; rounds must be asked for in ascending order.
 func (c *cursor) seek(round int) (row int, ok bool) {
-	rounds := c.trial.Bursts.Round
+	rounds := c.trial.rounds
 	for c.at < len(rounds) && rounds[c.row(c.at)] < round {
 		c.at++
 	}
@@ -299,9 +323,9 @@ func (c *cursor) seek(round int) (row int, ok bool) {
 
 // read is the reading of one burst.
 func (c *cursor) read(row int) reading {
-	b := &c.trial.Bursts
-	if row < len(b.Disturbed) && b.Disturbed[row] != "" {
-		return reading{reason: b.Disturbed[row]}
+	s := c.trial
+	if why := s.why(row); why != "" {
+		return reading{reason: why}
 	}
 	if row >= len(c.column) {
 		return reading{reason: "not measured"}
@@ -310,11 +334,11 @@ func (c *cursor) read(row int) reading {
 	if !c.median {
 		return r
 	}
-	if row < len(b.Split) {
-		r.split, r.hasSplit = b.Split[row], true
+	if row < len(s.split) {
+		r.split, r.hasSplit = s.split[row], true
 	}
-	if row < len(b.SweepLevel) {
-		r.swept, r.level, r.start = true, b.SweepLevel[row], b.Start[row]
+	if row < len(s.level) {
+		r.swept, r.level, r.start = true, s.level[row], s.starts[row]
 	}
 	return r
 }

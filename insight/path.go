@@ -44,27 +44,27 @@ func links(cells []result.Cell, batches []batch) []result.LinkShare {
 		if c.Role == result.RoleControl { // the A/A control is the baseline once more
 			continue
 		}
-		var measured []*result.Trial
+		var measured []*summary
 		for _, s := range batches {
-			if t := s.good(c.ID); t != nil && len(t.trial.Links) > 0 {
-				measured = append(measured, t.trial)
+			if t := s.good(c.ID); t != nil && len(t.links) > 0 {
+				measured = append(measured, t)
 			}
 		}
 		if len(measured) == 0 {
 			continue
 		}
-		for _, l := range measured[0].Links {
+		for _, l := range measured[0].links {
 			s := result.LinkShare{
 				Cell: c.ID, Network: c.Network, Setting: c.Setting(), Bond: l.Bond, Device: l.Device,
 			}
 			var shares, used []float64
 			for _, t := range measured {
-				i := slices.IndexFunc(t.Links, func(o result.LinkUse) bool { return o.Device == l.Device })
+				i := slices.IndexFunc(t.links, func(o result.LinkUse) bool { return o.Device == l.Device })
 				if i < 0 {
 					continue
 				}
-				shares = append(shares, t.Links[i].Share)
-				used = append(used, usedOf(t, t.Links[i], float64(c.Params.Conditions.LinkRate)))
+				shares = append(shares, t.links[i].Share)
+				used = append(used, t.used(t.links[i], float64(c.Params.Conditions.LinkRate)))
 			}
 			s.Builds, s.Share, s.Used = len(shares), stats.Median(shares), stats.Median(used)
 			s.ShareLow, s.ShareHigh = slices.Min(shares), slices.Max(shares)
@@ -74,11 +74,11 @@ func links(cells []result.Cell, batches []batch) []result.LinkShare {
 	return all
 }
 
-// usedOf is the part of a link's rate that the bursts of a trial used, with their warm-up.
-func usedOf(t *result.Trial, l result.LinkUse, rate float64) float64 {
+// used is the part of a link's rate that the bursts of a trial used, with their warm-up.
+func (s *summary) used(l result.LinkUse, rate float64) float64 {
 	var span int64
-	for _, s := range t.Bursts.Span {
-		span += s
+	for _, ns := range s.spans {
+		span += ns
 	}
 	if span == 0 || rate == 0 {
 		return 0
@@ -123,8 +123,7 @@ func failedShare(cell string, all []batch) string {
 	failed, of := int64(0), int64(0)
 	for _, s := range all {
 		if t := s.good(cell); t != nil {
-			n, begun := failures(t.trial)
-			failed, of = failed+n, of+begun
+			failed, of = failed+t.errors, of+t.begun
 		}
 	}
 	if failed == 0 {

@@ -13,12 +13,18 @@ import (
 // most one setting of twenty any two networks are called different that are not. That is held against stats.Options.Level, not
 // ClaimLevel: no run stops on a contrast, so looking costs contrasts no more than it costs intervals. docs/statistics.md has the
 // simulation. The noise floor of the setting holds for them as for deltas.
-func (b *basis) contrasts(ranks [][]rank) []result.Contrast {
+func (b *basis) contrasts() []result.Contrast {
+	ranks := make([][]rank, len(b.sets))
+	inParallel(len(b.sets), func(i int) {
+		if t := &b.sets[i]; len(t.cells) > 0 && t.baseline != nil {
+			ranks[i] = t.ranks(b.headline(t), b.all, b.options)
+		}
+	})
 	var list []result.Contrast
 	for i := range b.sets {
 		t := &b.sets[i]
 		for _, r := range ranks[i] {
-			if r.Cheaper != "" && !(math.Abs(r.center) > b.floors.of(t, b.metricsOf(t)[0])) {
+			if r.Cheaper != "" && !(math.Abs(r.center) > b.floors.of(t, b.headline(t))) {
 				r.Cheaper = ""
 			}
 			list = append(list, r.Contrast)
@@ -33,7 +39,7 @@ type rank struct {
 	center float64 // on the scale of comparison
 }
 
-// ranks are the contrasts of one setting, which is held. Networks that were never measured have none.
+// ranks are the contrasts of one setting. Networks that were never measured have none.
 func (t cellSet) ranks(m metric, all []batch, o Options) []rank {
 	var list []rank
 	var estimates []stats.Estimate
@@ -95,7 +101,7 @@ func (t cellSet) compareDirectly(a, b result.Cell, m metric, groups map[string]i
 	if len(p.builds) == 0 && b.Role == result.RoleCell && t.baseline != nil && groups[a.ID] != groups[b.ID] {
 		return acrossBuilds(t.compareDirectly(a, *t.baseline, m, groups, all, o), t.compareDirectly(b, *t.baseline, m, groups, all, o), o, o.stats(m))
 	}
-	e := o.compare(p.builds, o.stats(m))
+	e := o.locate(p.builds, o.stats(m))
 	if o.Unpaired {
 		e = stats.Unpaired(e, figures(m, []string{a.ID}, all), figures(m, others, all), o.stats(m))
 	}

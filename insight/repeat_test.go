@@ -20,8 +20,8 @@ func TestRepeat(t *testing.T) {
 		w := usual()
 		w.seed, w.rounds, w.networks = seed, 10, []string{"bridge"}
 		w.logs = map[string]float64{"bridge": math.Log(1.12) + 0.01*random.NormFloat64()}
-		m := insight.Measured{Run: result.Run{Cells: w.cells(), Confidence: 0.95, Margin: 0.02}, Trials: w.trials(t)}
-		judge.Conclude(&m.Run, result.List(m.Trials))
+		m := insight.Measured{Run: result.Run{Cells: w.cells(), Confidence: 0.95, Margin: 0.02}, Trials: insight.Summarize(result.List(w.trials(t)))}
+		judge.ConcludeFrom(&m.Run, m.Trials)
 		return m
 	}
 	const worlds = 200

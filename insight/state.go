@@ -3,7 +3,6 @@ package insight
 import (
 	"math"
 
-	"netdelta/result"
 	"netdelta/stats"
 )
 
@@ -16,12 +15,12 @@ type StateSplit struct {
 // stateRounds is how many rounds of either half a build has to have for it to say what the state of the machine does.
 const stateRounds = 3
 
-// stateChecks look in a setting, which is held, for networks whose delta is one while the machine is fast and another while it is slow. What
+// stateChecks look in a setting for networks whose delta is one while the machine is fast and another while it is slow. What
 // the machine's state is in a round, the A/A control says for the delta against the baseline, and the baseline for the delta against the
 // control: the noise of a burst is never on both sides, which would make a delta look smaller wherever its own baseline was slow by
 // chance. They err in at most one of a hundred runs.
 func (b *basis) stateChecks(t *cellSet, m metric, paired map[string]pairedBuilds) []Check {
-	if acrossStates(b.cells) || b.options.Exact || b.options.Unpaired || m.bursts == nil || m.linear || t.control == nil {
+	if acrossStates(b.cells) || b.options.Exact || b.options.Unpaired || !m.ofBursts() || m.linear || t.control == nil {
 		return nil
 	}
 	tests := 0
@@ -42,31 +41,38 @@ func (b *basis) stateChecks(t *cellSet, m metric, paired map[string]pairedBuilds
 
 // moments tell by the bursts of one cell when the machine was slow.
 type moments struct {
-	slowness []map[int]float64 // by batch and round, on the scale of comparison; the larger, the slower
-	typical  float64
+	builds  []slowness // by batch
+	typical float64
+}
+
+// slowness is that of each burst of a trial, on the scale of comparison; the larger, the slower. It is NaN where the burst does not count.
+type slowness struct {
+	trial *summary // nil where none counts
+	of    []float64
 }
 
 func newMoments(m *metric, cell string, all []batch) moments {
-	known := moments{slowness: make([]map[int]float64, len(all))}
+	known := moments{builds: make([]slowness, len(all))}
 	var list []float64
 	for i, s := range all {
 		trial := s.good(cell)
 		if trial == nil {
 			continue
 		}
-		known.slowness[i] = map[int]float64{}
-		c := newCursor(m, trial.trial)
-		for row, round := range trial.trial.Bursts.Round {
+		b := slowness{trial, make([]float64, len(trial.rounds))}
+		known.builds[i] = b
+		c := newCursor(m, trial)
+		for row := range trial.rounds {
 			r := c.read(row)
 			if r.reason != "" {
+				b.of[row] = math.NaN()
 				continue
 			}
-			slow := r.scaled
+			b.of[row] = r.scaled
 			if m.better == string(stats.HigherBetter) {
-				slow = -slow
+				b.of[row] = -r.scaled
 			}
-			known.slowness[i][round] = slow
-			list = append(list, slow)
+			list = append(list, b.of[row])
 		}
 	}
 	known.typical = stats.Median(list)
@@ -78,10 +84,10 @@ func splitByState(p pairedBuilds, cell string, all []batch, baseline, control mo
 	var gaps, fast, slow []float64
 	for k, b := range p.builds {
 		at := p.batches[k]
-		if baseline.slowness[at] == nil || control.slowness[at] == nil {
+		if baseline.builds[at].trial == nil || control.builds[at].trial == nil {
 			continue
 		}
-		rounds := roundsOf(all[at].good(cell).trial, p.rows[k])
+		rounds := roundsOf(all[at].good(cell), p.rows[k])
 		fastA, slowA, okA := control.halves(at, rounds, b, -1)
 		fastB, slowB, okB := baseline.halves(at, rounds, b, +1)
 		if okA && okB {
@@ -96,10 +102,10 @@ func splitByState(p pairedBuilds, cell string, all []batch, baseline, control mo
 }
 
 // roundsOf are the rounds of some rows of a trial's bursts.
-func roundsOf(t *result.Trial, rows []int) []int {
+func roundsOf(s *summary, rows []int) []int {
 	rounds := make([]int, len(rows))
 	for i, row := range rows {
-		rounds[i] = t.Bursts.Round[row]
+		rounds[i] = s.rounds[row]
 	}
 	return rounds
 }
@@ -108,13 +114,15 @@ func roundsOf(t *result.Trial, rows []int) []int {
 // against its A/A control where it is +1.
 func (known moments) halves(batch int, rounds []int, b stats.Build, side float64) (fast, slow float64, ok bool) {
 	var halves [2][]float64
+	machine := known.builds[batch]
+	c := cursor{trial: machine.trial}
 	for i, round := range rounds {
-		slowness, measured := known.slowness[batch][round]
-		if !measured {
+		row, measured := c.seek(round)
+		if !measured || math.IsNaN(machine.of[row]) {
 			continue
 		}
 		half := 0
-		if slowness > known.typical {
+		if machine.of[row] > known.typical {
 			half = 1
 		}
 		halves[half] = append(halves[half], b.Deltas[i]+side*b.HalfGaps[i])

@@ -22,7 +22,7 @@ type LevelStep struct {
 // stepChecks looks for level steps in the trials of a table, by its headline, as it was paired cell by cell. A step of the baseline is
 // one of its own, and not one of each network.
 func (t cellSet) stepChecks(m metric, paired map[string]pairedBuilds, all []batch) []Check {
-	if m.bursts == nil || m.linear {
+	if !m.ofBursts() || m.linear {
 		return nil
 	}
 	var checks []Check
@@ -52,11 +52,11 @@ func steppedBuilds(m metric, cell string, p pairedBuilds, all []batch) map[int]C
 		if !ok {
 			continue
 		}
-		trial := all[p.batches[i]][cell].trial
+		trial := all[p.batches[i]][cell]
 		before, after := p.rows[i][step.At], p.rows[i][step.At-1]
-		found[p.batches[i]] = Check{Trial: trial.ID(), Name: CheckStep, Step: &LevelStep{
-			Metric: m.name, Ratio: math.Exp(step.Change), After: trial.Bursts.Round[after], Before: trial.Bursts.Round[before],
-			At: time.Duration(trial.Bursts.Start[before]),
+		found[p.batches[i]] = Check{Trial: trial.id(), Name: CheckStep, Step: &LevelStep{
+			Metric: m.name, Ratio: math.Exp(step.Change), After: trial.rounds[after], Before: trial.rounds[before],
+			At: time.Duration(trial.starts[before]),
 		}}
 	}
 	return found

@@ -75,10 +75,10 @@ func (e Evidence) Ways(cells []result.Cell, known []network.Network) []Way {
 		members[r] = append(members[r], c.ID)
 	}
 	slices.SortStableFunc(order, func(a, b route) int { return cmp.Compare(a.role, b.role) })
-	byCell := map[string][]*result.Trial{}
+	byCell := map[string][]*summary{}
 	for _, s := range e.batches {
 		for cell, summary := range s {
-			byCell[cell] = append(byCell[cell], summary.trial)
+			byCell[cell] = append(byCell[cell], summary)
 		}
 	}
 	ways := make([]Way, 0, len(order))
@@ -145,11 +145,11 @@ func jointsOf(p network.Plan) map[string]string {
 }
 
 // add takes in what a trial proved.
-func (w *Way) add(t *result.Trial) {
+func (w *Way) add(t *summary) {
 	w.Trials++
-	p := t.Path
+	p := t.path
 	switch {
-	case t.Failed != "":
+	case t.failed != "":
 	case p == nil:
 		w.Unwatched++
 	case !p.OK:
@@ -166,7 +166,7 @@ func (w *Way) add(t *result.Trial) {
 	default:
 		w.Proved++
 	}
-	if p != nil && p.OK && len(p.Hops) > 0 && (!w.Measured || t.ID() < w.Trial) {
+	if p != nil && p.OK && len(p.Hops) > 0 && (!w.Measured || t.id() < w.Trial) {
 		w.measured(t)
 	}
 }
@@ -182,13 +182,13 @@ func (w *Way) because(reasons []string) {
 }
 
 // measured replaces the way that the network says by the one that a trial's counters showed.
-func (w *Way) measured(t *result.Trial) {
+func (w *Way) measured(t *summary) {
 	within := map[string]string{}
 	for _, s := range w.Stops {
 		within[s.Space+"/"+s.Device] = s.Within
 	}
-	w.Measured, w.Trial, w.Notes, w.Stops = true, t.ID(), t.Path.Notes, nil
-	for _, h := range t.Path.Hops {
+	w.Measured, w.Trial, w.Notes, w.Stops = true, t.id(), t.path.Notes, nil
+	for _, h := range t.path.Hops {
 		space, device, found := strings.Cut(h.Device, "/")
 		if !found {
 			space, device = "", h.Device
@@ -198,11 +198,11 @@ func (w *Way) measured(t *result.Trial) {
 			Packets: h.Packets, Bytes: h.Bytes,
 		})
 	}
-	switch e := t.Path.Encapsulation; e {
+	switch e := t.path.Encapsulation; e {
 	case "": // no sample: what the network says stands
 	case "none":
 		w.Encapsulation, w.Overhead = "", 0
 	default:
-		w.Encapsulation, w.Overhead = e, t.Path.Overhead
+		w.Encapsulation, w.Overhead = e, t.path.Overhead
 	}
 }

@@ -25,11 +25,11 @@ const (
 	leftOutLeast = 0.02
 )
 
-// unevenChecks look in a setting, which is held, for networks whose bursts scatter otherwise than their baseline's, or of which more or
+// unevenChecks look in a setting for networks whose bursts scatter otherwise than their baseline's, or of which more or
 // fewer were left out. The delta of such a network is neither of the typical burst nor of the mean one. Both together err in at most one
 // of a hundred runs.
 func (b *basis) unevenChecks(t *cellSet, m metric, paired map[string]pairedBuilds) []Check {
-	if b.options.Exact || b.options.Unpaired || m.bursts == nil || m.linear {
+	if b.options.Exact || b.options.Unpaired || !m.ofBursts() || m.linear {
 		return nil
 	}
 	tests := 0
@@ -96,8 +96,7 @@ func (t cellSet) leftOut(s batch, cells []result.Cell) float64 {
 	n, of := 0, 0
 	for _, c := range cells {
 		if trial := s.good(c.ID); trial != nil {
-			bad, bursts := disturbed(trial.trial.Bursts)
-			n, of = n+bad, of+bursts
+			n, of = n+marked(trial.disturbed), of+len(trial.rounds)
 		}
 	}
 	return float64(n) / float64(of)

@@ -23,6 +23,8 @@ type Files struct {
 	path string
 	root *os.Root
 	self *os.File // the folder itself
+	// reading are the journals of Stored, which stay open.
+	reading []*os.File
 }
 
 // OpenFiles opens a folder. If there is none the error matches fs.ErrNotExist.
@@ -50,11 +52,13 @@ func at(path string, err error) error {
 
 // Close gives the descriptors back. It is idempotent.
 func (f *Files) Close() error {
-	err := f.self.Close()
-	if errors.Is(err, os.ErrClosed) {
-		err = nil
+	var errs []error
+	for _, file := range append(f.reading, f.self) {
+		if err := file.Close(); !errors.Is(err, os.ErrClosed) {
+			errs = append(errs, err)
+		}
 	}
-	return errors.Join(err, f.root.Close())
+	return errors.Join(append(errs, f.root.Close())...)
 }
 
 // Dir is the path of the folder: the one by which it was opened, or where it is now if it was moved since.

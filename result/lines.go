@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	jsonv1 "github.com/go-json-experiment/json/v1"
@@ -27,7 +26,6 @@ type journalLine struct {
 	number int  // from 1
 	cut    bool // the journal ends in it, without a line feed
 	sealed bool // it has a checksum, and is as it was written
-	key    TrialKey
 	trial  Trial
 	err    error // why it holds no trial
 }
@@ -38,8 +36,9 @@ type journalLines struct {
 	name   string // in errors
 	read   int    // lines
 	sealed bool   // a line has a checksum: netdelta may have resumed a run that one without checksums began
-	keys   bool   // of sealed lines, no more is asked for than whose trial they hold
 	rooms  rooms
+	// see is given each trial with its place, from 0, by several goroutines at once; nil for nothing.
+	see func(i int, t *Trial)
 }
 
 // next returns the next lines, checked but not yet decoded; none at the end. The error is the reader's.
@@ -97,35 +96,18 @@ func (l *journalLines) decode(batch []journalLine) {
 		wait.Go(func() {
 			for i := range part {
 				line := &part[i]
-				if line.err != nil || line.cut || l.keys && line.readKey() {
+				if line.err != nil || line.cut {
 					continue
 				}
 				if err := line.trial.read(bytes.TrimSuffix(line.text, []byte("\n")), line.sealed, &l.rooms); err != nil {
 					line.err = &CorruptError{File: l.name, Line: line.number, Reason: err}
+				} else if l.see != nil {
+					l.see(line.number-1, &line.trial)
 				}
-				line.key = line.trial.key()
 			}
 		})
 	}
 	wait.Wait()
-}
-
-// readKey reads no more than whose trial a sealed line holds, which stands before its bursts; false where that takes the whole line.
-func (l *journalLine) readKey() bool {
-	head, _, found := bytes.Cut(l.text, []byte(`,"bursts":`))
-	if !found || !l.sealed {
-		return false
-	}
-	var t struct {
-		Cell    string    `json:"cell"`
-		Build   int       `json:"build"`
-		Started time.Time `json:"started"`
-	}
-	if json.Unmarshal(append(slices.Clip(head), '}'), &t) != nil {
-		return false
-	}
-	l.key = TrialKey{t.Cell, t.Build, t.Started.UnixNano()}
-	return true
 }
 
 // read decodes a trial and checks it. What netdelta wrote, as a checksum that holds shows (sealed), takes a decoder of half the time; all

@@ -3,9 +3,9 @@ package result
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 )
 
@@ -13,20 +13,29 @@ import (
 // for. Several goroutines may ask at a time.
 type Trials interface {
 	Len() int
-	// Key tells a trial without reading it.
-	Key(i int) TrialKey
 	// Trial reads one, which the caller does not change. One that can't be read any more has failed, and says why.
 	Trial(i int) *Trial
 }
 
-// TrialKey is what tells a trial from all others: one that is in a journal twice has the same.
-type TrialKey struct {
-	Cell    string
-	Build   int
-	Started int64 // nanoseconds of Unix time
+// Each reads one trial after the other.
+func Each(trials Trials) iter.Seq[*Trial] {
+	return func(yield func(*Trial) bool) {
+		for i := range trials.Len() {
+			if !yield(trials.Trial(i)) {
+				return
+			}
+		}
+	}
 }
 
-func (t *Trial) key() TrialKey { return TrialKey{t.Cell, t.Build, t.Started.UnixNano()} }
+// All reads all trials.
+func All(trials Trials) []Trial {
+	list := make([]Trial, 0, trials.Len())
+	for t := range Each(trials) {
+		list = append(list, *t)
+	}
+	return list
+}
 
 // List are trials in memory.
 type List []Trial
@@ -34,13 +43,10 @@ type List []Trial
 // Len implements Trials.
 func (l List) Len() int { return len(l) }
 
-// Key implements Trials.
-func (l List) Key(i int) TrialKey { return l[i].key() }
-
 // Trial implements Trials.
 func (l List) Trial(i int) *Trial { return &l[i] }
 
-// Stored are the trials of a journal that stay on disk. They are to be closed.
+// Stored are the trials of a journal that stay on disk. They can be read for as long as their folder is open.
 type Stored struct {
 	// Torn and Counted are as in Contents.
 	Torn    string
@@ -53,40 +59,35 @@ type Stored struct {
 
 // storedLine is where a trial is in its journal.
 type storedLine struct {
-	key  TrialKey
-	at   int64
-	size int
+	cell  string
+	build int
+	at    int64
+	size  int
 }
 
-// Stored looks through the journal, as Trials does, and leaves its trials there.
-func (f *Files) Stored() (*Stored, error) {
+// Stored reads the journal, as Trials does, and leaves its trials there. Each is shown to see with its place in the journal, from 0, while
+// others are being shown to it; see must not change it.
+func (f *Files) Stored(see func(i int, t *Trial)) (*Stored, error) {
 	file, err := f.Open(TrialsFile)
 	if err != nil {
 		return nil, unreadable(f.path, f, err)
 	}
+	f.reading = append(f.reading, file)
 	s := &Stored{file: file, name: f.name(TrialsFile), Counted: f.counted()}
-	cells := map[string]string{} // the same text for all trials of a cell
 	at := int64(0)
-	lines := journalLines{from: bufio.NewReaderSize(file, 1<<16), name: s.name, keys: true}
+	lines := journalLines{from: bufio.NewReaderSize(file, 1<<16), name: s.name, see: see}
 	_, s.Torn, err = lines.each(func(l *journalLine) {
-		if known, ok := cells[l.key.Cell]; ok {
-			l.key.Cell = known
-		}
-		cells[l.key.Cell] = l.key.Cell
-		s.lines = append(s.lines, storedLine{l.key, at, len(l.text)})
+		s.lines = append(s.lines, storedLine{l.trial.Cell, l.trial.Build, at, len(l.text)})
 		at += int64(len(l.text))
 	})
 	if err != nil {
-		return nil, errors.Join(f.newer(err), file.Close())
+		return nil, f.newer(err)
 	}
 	return s, nil
 }
 
 // Len implements Trials.
 func (s *Stored) Len() int { return len(s.lines) }
-
-// Key implements Trials.
-func (s *Stored) Key(i int) TrialKey { return s.lines[i].key }
 
 // Trial implements Trials.
 func (s *Stored) Trial(i int) *Trial {
@@ -99,16 +100,12 @@ func (s *Stored) Trial(i int) *Trial {
 		err = t.read(text, checkSeal(text) == nil, &s.rooms)
 	}
 	if err != nil {
-		return &Trial{Schema: Schema, Cell: line.key.Cell, Role: RoleCell, Build: line.key.Build, Failed: fmt.Sprintf("read it from %s again: %v", s.name, err)}
+		return &Trial{Schema: Schema, Cell: line.cell, Role: RoleCell, Build: line.build, Failed: fmt.Sprintf("read it from %s again: %v", s.name, err)}
 	}
 	return &t
 }
 
-// Close gives the journal back.
-func (s *Stored) Close() error { return s.file.Close() }
-
 var (
-	_ Trials    = List(nil)
-	_ Trials    = (*Stored)(nil)
-	_ io.Closer = (*Stored)(nil)
+	_ Trials = List(nil)
+	_ Trials = (*Stored)(nil)
 )

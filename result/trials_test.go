@@ -6,12 +6,13 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
-// A journal that is left on disk gives the trials that one in memory gives; lines that netdelta wrote before there were checksums are read
-// whole at once, and what can't be read again has failed.
+// A journal that is left on disk gives the trials that one in memory gives, once while it is read and again when they are asked for; what
+// can't be read again has failed.
 func TestStored(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	folder, err := Create(dir, []byte("study: s\n"))
@@ -41,7 +42,17 @@ func TestStored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stored, err := readRun(dir, (*Files).Stored)
+		files, err := OpenRun(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lock sync.Mutex
+		seen := map[int]Trial{}
+		stored, err := files.Stored(func(i int, t *Trial) {
+			lock.Lock()
+			defer lock.Unlock()
+			seen[i] = *t
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,24 +60,25 @@ func TestStored(t *testing.T) {
 			t.Fatalf("%s: %d trials, %q; in memory %d, %q", what, stored.Len(), stored.Torn, len(all.Trials), all.Torn)
 		}
 		for i := range all.Trials {
-			if got := stored.Trial(i); !reflect.DeepEqual(*got, all.Trials[i]) || stored.Key(i) != List(all.Trials).Key(i) {
-				t.Errorf("%s: trial %d is %+v, want %+v", what, i, *got, all.Trials[i])
+			if got := stored.Trial(i); !reflect.DeepEqual(*got, all.Trials[i]) || !reflect.DeepEqual(seen[i], all.Trials[i]) {
+				t.Errorf("%s: trial %d is %+v, and was %+v when it was read, want %+v", what, i, *got, seen[i], all.Trials[i])
 			}
 		}
 		if err := os.Truncate(name, 10); err != nil {
 			t.Fatal(err)
 		}
-		if lost := stored.Trial(2); lost.Measured() || lost.Cell != stored.Key(2).Cell || !strings.Contains(lost.Failed, name) {
+		if lost := stored.Trial(2); lost.Measured() || lost.ID() != all.Trials[2].ID() || !strings.Contains(lost.Failed, name) {
 			t.Errorf("%s: of a journal that was cut: %+v", what, lost)
 		}
-		if err := stored.Close(); err != nil {
+		if err := files.Close(); err != nil {
 			t.Error(err)
 		}
 	}
 	if err := os.WriteFile(name, bytes.Replace(text, []byte(`"build":1`), []byte(`"build":7`), 1), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readRun(dir, (*Files).Stored); err == nil || !strings.Contains(err.Error(), "checksum") {
+	stored := func(f *Files) (*Stored, error) { return f.Stored(func(int, *Trial) {}) }
+	if _, err := readRun(dir, stored); err == nil || !strings.Contains(err.Error(), "checksum") {
 		t.Errorf("a line that was changed: %v", err)
 	}
 }

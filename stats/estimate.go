@@ -82,7 +82,7 @@ type Estimate struct {
 	Locations []float64
 	// P is the p value against no change (PAgainst), not corrected; 1 with fewer than two builds.
 	P float64
-	// Variance is what a round's delta varies by, split by origin.
+	// Variance is what a round's delta varies by, split by origin (Compare).
 	Variance Variance
 	// Warnings say what was left out or looks odd. They never come with a verdict that hides them: what a warning
 	// is about either was left out, or leaves no interval.
@@ -118,6 +118,19 @@ var (
 //
 // Bursts that were disturbed must be left out beforehand, on evidence other than their value.
 func Compare(builds []Build, o Options) Estimate {
+	e, used := locate(builds, o)
+	e.Variance = split(used, finite(e.Locations))
+	return e
+}
+
+// Locate is Compare without the variance, which takes most of the time.
+func Locate(builds []Build, o Options) Estimate {
+	e, _ := locate(builds, o)
+	return e
+}
+
+// locate returns the builds that it used, too.
+func locate(builds []Build, o Options) (Estimate, []Build) {
 	o, warnings := o.filled()
 	e := Estimate{Center: math.NaN(), Low: math.NaN(), High: math.NaN(), Need: o.MinBuilds, P: 1, Warnings: warnings}
 	used := e.usable(builds)
@@ -126,14 +139,13 @@ func Compare(builds []Build, o Options) Estimate {
 		e.Rounds += len(b.Deltas)
 	}
 	e.Builds = len(means)
-	e.Variance = split(used, means)
 	if e.Builds == 0 {
-		return e
+		return e, used
 	}
 	e.Center = Mean(means)
 	e.P = e.PAgainst(0)
 	if e.Builds < o.MinBuilds {
-		return e
+		return e, used
 	}
 	spread := varianceOf(means)
 	if spread == 0 {
@@ -141,7 +153,7 @@ func Compare(builds []Build, o Options) Estimate {
 	}
 	half := tQuantile(1-o.Level()/2, float64(e.Builds-1)) * math.Sqrt(spread/float64(e.Builds))
 	e.Low, e.High, e.HasInterval = e.Center-half, e.Center+half, true
-	return e
+	return e, used
 }
 
 // VisitsHalfWidth is how precise a delta over so many visits will be that is held against the mean of two visits to the baseline's state

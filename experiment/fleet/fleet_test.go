@@ -131,7 +131,7 @@ func TestFleetIsResumed(t *testing.T) {
 		}
 	}
 	run := rec.Run
-	insight.NewJudge(catalogue.Workloads()).Conclude(&run, result.List(rec.Trials))
+	insight.NewJudge(catalogue.Workloads()).Conclude(&run, insight.Summarize(result.List(rec.Trials)))
 	if len(run.Deltas) == 0 || len(run.Null) == 0 || run.Deltas[0].Network != "bridge" || run.Deltas[0].Metric != "p50" || run.Deltas[0].Rounds != 4 || run.Deltas[0].Params.Clients != 2 {
 		t.Errorf("%d deltas, %d of the null check, the first is %+v", len(run.Deltas), len(run.Null), run.Deltas)
 	}

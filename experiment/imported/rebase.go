@@ -9,7 +9,7 @@ import (
 )
 
 // Rebase makes another network of an imported run the baseline. The figures have to be computed anew.
-func Rebase(run *result.Run, trials []result.Trial, baseline string) error {
+func Rebase(run *result.Run, baseline string) error {
 	var networks []string
 	for _, c := range run.Cells {
 		if !slices.Contains(networks, c.Network) {
@@ -19,17 +19,12 @@ func Rebase(run *result.Run, trials []result.Trial, baseline string) error {
 	if !slices.Contains(networks, baseline) {
 		return fmt.Errorf("%w %s; the run has %s", ErrBaseline, baseline, strings.Join(networks, ", "))
 	}
-	roles := map[string]result.Role{}
 	run.Cells = slices.Clone(run.Cells)
 	for i, c := range run.Cells {
 		run.Cells[i].Role = result.RoleCell
 		if c.Network == baseline {
 			run.Cells[i].Role = result.RoleBaseline
 		}
-		roles[c.ID] = run.Cells[i].Role
-	}
-	for i, t := range trials {
-		trials[i].Role = roles[t.Cell]
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func TestRebase(t *testing.T) {
 		return pairs
 	}
 	before := differ()
-	if err := imported.Rebase(&in.Run, in.Trials, "n10"); err != nil {
+	if err := imported.Rebase(&in.Run, "n10"); err != nil {
 		t.Fatal(err)
 	}
 	after := differ()
@@ -131,7 +131,7 @@ func TestRebase(t *testing.T) {
 	if faster < 8 || faster > 12 {
 		t.Errorf("%d of 21 are faster than the eleventh of 22", faster)
 	}
-	if err := imported.Rebase(&in.Run, in.Trials, "metal"); err == nil || !strings.Contains(err.Error(), "the run has n00, n01") {
+	if err := imported.Rebase(&in.Run, "metal"); err == nil || !strings.Contains(err.Error(), "the run has n00, n01") {
 		t.Errorf("a baseline that is not there: %v", err)
 	}
 }

@@ -139,7 +139,7 @@ func TestResume(t *testing.T) {
 			t.Errorf("%d targets were opened, want 2 for each of 2 runs that had to measure", slower)
 		}
 		run := rec.Run
-		insight.NewJudge(nil).Conclude(&run, result.List(rec.Trials))
+		insight.NewJudge(nil).Conclude(&run, insight.Summarize(result.List(rec.Trials)))
 		if len(run.Effects) != 2 || run.Effects[0].To != "kubernetes:100" || run.Effects[0].Verdict != "slower" || run.Effects[0].Blocks != 6 {
 			t.Errorf("the effects are %+v", run.Effects)
 		}

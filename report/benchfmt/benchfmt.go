@@ -27,7 +27,7 @@ import (
 // The environment stands first as configuration, which benchstat groups by: what differs between two files keeps their results
 // in tables of their own. So nothing is in it that differs between any two runs, as their names and times do; those are in
 // a comment.
-func Write(w io.Writer, run result.Run, trials []result.Trial) error {
+func Write(w io.Writer, run result.Run, trials result.Trials) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "# %s, study %s, %s\n", plain(run.Run), plain(run.Study), run.Started.UTC().Format("2006-01-02 15:04:05 UTC"))
 	for _, c := range configuration(run) {
@@ -41,9 +41,9 @@ func Write(w io.Writer, run result.Run, trials []result.Trial) error {
 	}
 	units := map[string]bool{}
 	var lines []string
-	for _, t := range trials {
+	for t := range result.Each(trials) {
 		cell, known := cells[t.Cell]
-		figures := insight.Figures(t)
+		figures := insight.Figures(*t)
 		if !known || len(figures) == 0 {
 			continue
 		}
@@ -53,7 +53,7 @@ func Write(w io.Writer, run result.Run, trials []result.Trial) error {
 				fmt.Fprintf(out, "Unit %s better=%s\n", name, f.Better)
 			}
 		}
-		lines = append(lines, line(name(cell, run.Environment.CPU.Count), t, figures))
+		lines = append(lines, line(name(cell, run.Environment.CPU.Count), *t, figures))
 	}
 	out.WriteByte('\n')
 	for _, l := range lines {

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write the golden file anew")
 func written(t testing.TB, run result.Run, trials []result.Trial) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Write(&out, run, trials); err != nil {
+	if err := Write(&out, run, result.List(trials)); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -19,7 +19,7 @@ import (
 )
 
 // Write writes a table of a run, one of rows.Tables.
-func Write(w io.Writer, run result.Run, trials []result.Trial, table string) error {
+func Write(w io.Writer, run result.Run, trials result.Trials, table string) error {
 	t, err := rows.Of(run, trials, table)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func TestGolden(t *testing.T) {
 	run.Effects = guarded.Effects
 	for _, table := range rows.Tables() {
 		var got bytes.Buffer
-		if err := Write(&got, run, trials, table); err != nil {
+		if err := Write(&got, run, result.List(trials), table); err != nil {
 			t.Fatal(err)
 		}
 		path := filepath.Join("testdata", table+".csv")
@@ -73,7 +73,7 @@ func read(t *testing.T, text []byte) (head []string, lines [][]string) {
 func TestEveryDeltaHasARow(t *testing.T) {
 	run, trials := sample(t)
 	var out bytes.Buffer
-	if err := Write(&out, run, trials, rows.TableDeltas); err != nil {
+	if err := Write(&out, run, result.List(trials), rows.TableDeltas); err != nil {
 		t.Fatal(err)
 	}
 	head, lines := read(t, out.Bytes())
@@ -93,7 +93,7 @@ func TestHostileNames(t *testing.T) {
 	run, trials := reporttest.Spoiled(t)
 	for _, table := range rows.Tables() {
 		var out bytes.Buffer
-		if err := Write(&out, run, trials, table); err != nil {
+		if err := Write(&out, run, result.List(trials), table); err != nil {
 			t.Fatal(err)
 		}
 		head, lines := read(t, out.Bytes())
@@ -151,11 +151,11 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 func TestErrorsOfTheWriter(t *testing.T) {
 	run, trials := sample(t)
 	for _, table := range rows.Tables() {
-		if err := Write(full{}, run, trials, table); !errors.Is(err, errFull) {
+		if err := Write(full{}, run, result.List(trials), table); !errors.Is(err, errFull) {
 			t.Errorf("%s: %v", table, err)
 		}
 	}
-	if err := Write(full{}, run, trials, "cells"); err == nil || !strings.Contains(err.Error(), "deltas, effects, trials") {
+	if err := Write(full{}, run, result.List(trials), "cells"); err == nil || !strings.Contains(err.Error(), "deltas, effects, trials") {
 		t.Errorf("an unknown table: %v", err)
 	}
 }

@@ -46,7 +46,7 @@ func (e *exposition) Settled(run result.Run, trials []result.Trial) map[string]b
 	e.Judge.Conclude(&run, trials)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.seen.Run, e.seen.Trials = run, trials
+	e.seen.Run, e.seen.Trials = run, result.List(trials)
 	return known
 }
 
@@ -72,7 +72,7 @@ func (e *exposition) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 // Serve has a run's progress and figures served at a socket until what it returns is called, which closes the socket and waits for the
 // server to end.
 func Serve(config *experiment.Config, listener net.Listener) (stop func() error) {
-	e := &exposition{Judge: config.Judge, shown: config.Progress, seen: openmetrics.Snapshot{Run: config.Run}}
+	e := &exposition{Judge: config.Judge, shown: config.Progress, seen: openmetrics.Snapshot{Run: config.Run, Trials: result.List(nil)}}
 	config.Judge, config.Progress = e, e
 	mux := http.NewServeMux()
 	mux.Handle("GET "+Path, e)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"netdelta/insight"
 	"netdelta/result"
 )
 
@@ -16,7 +17,7 @@ func written(t testing.TB, run result.Run, trials []result.Trial, options ...Opt
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(f, run, trials, options...); err != nil {
+	if err := Write(f, run, insight.Summarize(result.List(trials)), options...); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {

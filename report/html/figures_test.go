@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"netdelta/insight"
 	"netdelta/result"
 )
 
@@ -64,7 +65,7 @@ func TestAnyFiguresDraw(t *testing.T) {
 			trials[i].Bursts = b
 		}
 		var out bytes.Buffer
-		if err := Write(&out, run, trials); err != nil {
+		if err := Write(&out, run, insight.Summarize(result.List(trials))); err != nil {
 			t.Fatal(err)
 		}
 		text := bytes.ReplaceAll(out.Bytes(), []byte(script), nil)

@@ -67,10 +67,10 @@ func Text(text string) template.HTML {
 	return template.HTML(`<div class="scroll"><pre>` + template.HTMLEscapeString(text) + `</pre></div>`)
 }
 
-// Write writes the report of a run. Deltas, null check, checks, claims and advice must be filled in; trials are those of the
-// journal in its order, and may be none: the page then lacks what only trials show. A report of many cells draws its
+// Write writes the report of a run. Deltas, null check, checks, claims and advice must be filled in; There
+// may be no trials: the page then lacks what only they show. A report of many cells draws its
 // charts for some of them only and says so. The error is w's.
-func Write(w io.Writer, run result.Run, trials []result.Trial, options ...Option) error {
+func Write(w io.Writer, run result.Run, trials *insight.Summaries, options ...Option) error {
 	p := newPage(run, trials)
 	for _, option := range options {
 		option(p)

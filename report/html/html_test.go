@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"netdelta/insight"
 	"netdelta/report/reporttest"
 	"netdelta/report/words"
 	"netdelta/result"
@@ -26,7 +27,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func text(t testing.TB, run result.Run, trials []result.Trial, options ...Option) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Write(&b, run, trials, options...); err != nil {
+	if err := Write(&b, run, insight.Summarize(result.List(trials)), options...); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -305,7 +306,7 @@ func (f *full) Write(p []byte) (int, error) {
 func TestWriterErrorIsReturned(t *testing.T) {
 	run, trials := small(t)
 	for _, room := range []full{0, 30_000} {
-		if err := Write(&room, run, trials); !errors.Is(err, os.ErrClosed) {
+		if err := Write(&room, run, insight.Summarize(result.List(trials))); !errors.Is(err, os.ErrClosed) {
 			t.Errorf("error %v, want %v", err, os.ErrClosed)
 		}
 	}

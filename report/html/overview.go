@@ -42,7 +42,7 @@ func (p *page) banners() []banner {
 		if len(t.Path.Findings) > 0 {
 			found = t.Path.Findings[0]
 		}
-		add("bad", "%s misrouted and left out of every delta. The first, %s: %s", unit.Counted(n, "trial"), t.ID(), found)
+		add("bad", "%s misrouted and left out of every delta. The first, %s: %s", unit.Counted(n, "trial"), t.ID, found)
 	}
 	for _, e := range p.account.LostTrials {
 		if e.Reason == insight.TrialFailed {

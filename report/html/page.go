@@ -34,11 +34,10 @@ const (
 
 // page is a report: what its template shows, in the order in which it shows it. What takes work is computed once, by newPage.
 type page struct {
-	Run    result.Run
-	Study  string // study.yaml as run, "" if it was not given
-	trials []result.Trial
-	where  []where.Way
-	Flame  *flame.Summary
+	Run   result.Run
+	Study string // study.yaml as run, "" if it was not given
+	where []where.Way
+	Flame *flame.Summary
 	// Part is a section of the run's strategy, "" without one.
 	Part                 template.HTML
 	PartTitle, partStyle string
@@ -93,8 +92,8 @@ type setting struct {
 }
 
 // newPage makes a page of a run.
-func newPage(run result.Run, trials []result.Trial) *page {
-	p := &page{Run: run, trials: trials, account: insight.Audit(trials), palette: newPalette(run.Cells)}
+func newPage(run result.Run, trials *insight.Summaries) *page {
+	p := &page{Run: run, account: trials.Audit(), palette: newPalette(run.Cells)}
 	p.Settings = settings(run)
 	p.stalls, p.reasons = p.stalled(), reasons(run.Checks)
 	p.forests()
@@ -109,7 +108,7 @@ func newPage(run result.Run, trials []result.Trial) *page {
 	evidence := insight.Gather(run.Cells, trials)
 	drawn := 0
 	for _, s := range p.Settings {
-		if len(s.part.Null)+len(s.part.Deltas) == 0 && len(trials) == 0 {
+		if len(s.part.Null)+len(s.part.Deltas) == 0 && trials.Len() == 0 {
 			continue
 		}
 		if drawn == figuresMost {

@@ -130,7 +130,7 @@ func meaning(reason string) string {
 }
 
 // Misrouted are the trials whose packets went another way, the first of them.
-func (p *page) Misrouted() []result.Trial {
+func (p *page) Misrouted() []insight.MisroutedTrial {
 	return p.account.Misrouted[:min(len(p.account.Misrouted), listMost)]
 }
 

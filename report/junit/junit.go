@@ -28,7 +28,7 @@ const (
 
 // Write writes a run: a case for each trial's check, which fails where the check found something, and one for each claim of the study,
 // which fails where the run contradicts it and is skipped where the run can't tell. Goals are cases in the same way.
-func Write(w io.Writer, run result.Run, trials []result.Trial) error {
+func Write(w io.Writer, run result.Run, trials result.Trials) error {
 	took := run.Took()
 	all := []suite{
 		newSuite(suiteChecks, run.Study, run.Started, checks(run, trials)), newSuite(suiteClaims, run.Study, run.Started, claims(run)),
@@ -137,7 +137,7 @@ func clean(text string) string {
 }
 
 // checks are the cases of a run's trials: each by itself, and what was found in it.
-func checks(run result.Run, trials []result.Trial) []testCase {
+func checks(run result.Run, trials result.Trials) []testCase {
 	var cases []testCase
 	found := map[string]bool{}
 	for _, c := range run.Checks {
@@ -148,7 +148,7 @@ func checks(run result.Run, trials []result.Trial) []testCase {
 		}
 		cases = append(cases, t)
 	}
-	for _, t := range trials {
+	for t := range result.Each(trials) {
 		if !found[t.ID()] {
 			cases = append(cases, testCase{Name: clean(t.ID() + ": every check")})
 		}

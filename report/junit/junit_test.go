@@ -73,7 +73,7 @@ func golden(t *testing.T, name, got string) {
 func run(t *testing.T, r result.Run, trials []result.Trial) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Write(&out, r, trials); err != nil {
+	if err := Write(&out, r, result.List(trials)); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

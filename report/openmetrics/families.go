@@ -84,9 +84,9 @@ const (
 )
 
 // trials counts the trials of each cell by what became of them.
-func (p *page) trials(run result.Run, trials []result.Trial) {
+func (p *page) trials(run result.Run, trials result.Trials) {
 	counts := map[string]map[string]int{}
-	for _, t := range trials {
+	for t := range result.Each(trials) {
 		if counts[t.Cell] == nil {
 			counts[t.Cell] = map[string]int{}
 		}

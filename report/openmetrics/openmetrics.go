@@ -32,7 +32,7 @@ type Progress struct {
 // Snapshot is what is known of a run.
 type Snapshot struct {
 	Run    result.Run
-	Trials []result.Trial
+	Trials result.Trials
 	// Progress is nil for a run that has ended.
 	Progress *Progress
 }

@@ -62,7 +62,7 @@ func sample(t *testing.T) Snapshot {
 	run.Claims = []result.Claim{{ID: "c", Says: "VXLAN costs most", Verdict: "confirmed"}}
 	trials[3].Failed = "the agent was killed"
 	trials[7].Path = &result.Path{}
-	return Snapshot{Run: run, Trials: trials}
+	return Snapshot{Run: run, Trials: result.List(trials)}
 }
 
 func TestGolden(t *testing.T) {
@@ -158,8 +158,8 @@ func TestFigures(t *testing.T) {
 	for _, m := range families["netdelta_trials"].GetMetric() {
 		total += m.GetGauge().GetValue()
 	}
-	if int(total) != len(s.Trials) {
-		t.Errorf("%v of %d trials", total, len(s.Trials))
+	if int(total) != s.Trials.Len() {
+		t.Errorf("%v of %d trials", total, s.Trials.Len())
 	}
 	for state, want := range map[string]float64{"failed": 1, "misrouted": 1} {
 		sum := 0.0
@@ -187,7 +187,7 @@ func TestNoNumber(t *testing.T) {
 
 func TestHostileNames(t *testing.T) {
 	run, trials := reporttest.Spoiled(t)
-	text := written(t, Snapshot{Run: run, Trials: trials})
+	text := written(t, Snapshot{Run: run, Trials: result.List(trials)})
 	parse(t, text)
 	if strings.ContainsAny(text, "\x1b\x07\u202e") {
 		t.Errorf("what a terminal obeys comes through: %q", text)

@@ -22,7 +22,7 @@ import (
 func file(t *testing.T, run result.Run, trials []result.Trial, table string) (*parquet.File, []byte) {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Write(&out, run, trials, table); err != nil {
+	if err := Write(&out, run, result.List(trials), table); err != nil {
 		t.Fatal(err)
 	}
 	f, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
@@ -60,8 +60,8 @@ func TestTablesAreReadBack(t *testing.T) {
 	}{{guarded, guardedTrials}, {usual, usualTrials}, {lossy, lossyTrials}, {spoiled, spoiledTrials}, {result.Run{}, nil}} {
 		readBack(t, r.run, r.trials, rows.TableDeltas, rows.Deltas(r.run))
 		readBack(t, r.run, r.trials, rows.TableEffects, rows.Effects(r.run))
-		readBack(t, r.run, r.trials, rows.TableTrials, rows.Trials(r.run, r.trials))
-		readBack(t, r.run, r.trials, rows.TableBursts, rows.Bursts(r.run, r.trials))
+		readBack(t, r.run, r.trials, rows.TableTrials, rows.Trials(r.run, result.List(r.trials)))
+		readBack(t, r.run, r.trials, rows.TableBursts, rows.Bursts(r.run, result.List(r.trials)))
 		readBack(t, r.run, r.trials, rows.TableChecks, rows.Checks(r.run))
 		readBack(t, r.run, r.trials, rows.TableClaims, rows.Claims(r.run))
 	}
@@ -139,11 +139,11 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 func TestErrors(t *testing.T) {
 	run, trials := reporttest.Usual().Measure(t)
 	for _, table := range rows.Tables() {
-		if err := Write(full{}, run, trials, table); !errors.Is(err, errFull) {
+		if err := Write(full{}, run, result.List(trials), table); !errors.Is(err, errFull) {
 			t.Errorf("%s: %v", table, err)
 		}
 	}
-	if err := Write(io.Discard, run, trials, "cells"); err == nil || !strings.Contains(err.Error(), "deltas, effects, trials") {
+	if err := Write(io.Discard, run, result.List(trials), "cells"); err == nil || !strings.Contains(err.Error(), "deltas, effects, trials") {
 		t.Errorf("an unknown table: %v", err)
 	}
 }

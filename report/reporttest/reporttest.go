@@ -231,7 +231,8 @@ func Compared(tb testing.TB, before, after World, how insight.Comparing) result.
 	tb.Helper()
 	var m [2]insight.Measured
 	for i, w := range []World{before, after} {
-		m[i].Run, m[i].Trials = w.Measure(tb)
+		run, trials := w.Measure(tb)
+		m[i].Run, m[i].Trials = run, insight.Summarize(result.List(trials))
 	}
 	return words.NewJudge(nil).Compare(m[0], m[1], how).Complete()
 }
@@ -258,8 +259,8 @@ func Comparisons(tb testing.TB) map[string]result.Comparison {
 		"all":        Compared(tb, usual, Later(), insight.Comparing{All: true}),
 		"unresolved": Compared(tb, lossy, lossier, insight.Comparing{}),
 		"loss":       Compared(tb, lossy, lossier, insight.Comparing{Metric: "loss"}),
-		"hostile": words.NewJudge(nil).Compare(insight.Measured{Run: spoiled, Trials: spoiledTrials, Notes: []string{Hostile()}},
-			insight.Measured{Run: other, Trials: otherTrials}, insight.Comparing{}).Complete(),
+		"hostile": words.NewJudge(nil).Compare(insight.Measured{Run: spoiled, Trials: insight.Summarize(result.List(spoiledTrials)), Notes: []string{Hostile()}},
+			insight.Measured{Run: other, Trials: insight.Summarize(result.List(otherTrials))}, insight.Comparing{}).Complete(),
 	}
 }
 

@@ -128,7 +128,7 @@ func TestValuesComeToTheirColumns(t *testing.T) {
 		}
 	}
 	run := result.Run{Run: "r", Cells: []result.Cell{{ID: "c", Network: "vxlan", Params: result.Params{Message: 300}}}}
-	all := slices.Collect(Bursts(run, []result.Trial{{Cell: "c", Build: 3, Bursts: b}}))
+	all := slices.Collect(Bursts(run, result.List{{Cell: "c", Build: 3, Bursts: b}}))
 	if len(all) != 1 || all[0].Network != "vxlan" || all[0].Message != 300 || all[0].Build != 3 || all[0].Round != 7 || all[0].Disturbed != "steal" {
 		t.Fatalf("%+v", all)
 	}
@@ -157,7 +157,7 @@ func TestWhatIsMissingIsNull(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 	}
-	trials := []result.Trial{{Cell: "gone", Failed: "no reply", Histogram: "not one", Bursts: result.Bursts{Round: []int{0}}}}
+	trials := result.List{{Cell: "gone", Failed: "no reply", Histogram: "not one", Bursts: result.Bursts{Round: []int{0}}}}
 	for tr := range Trials(run, trials) {
 		if tr.P50 != nil || tr.Retransmits != nil || tr.PathOK != nil || tr.Cell != "gone" || tr.Failed != "no reply" {
 			t.Errorf("%+v", tr)
@@ -185,7 +185,7 @@ func TestTrialsHaveTheirPercentiles(t *testing.T) {
 		Cell: "c", Histogram: text, TCP: &result.TCPInfo{Retransmits: 3, CongestionControl: "bbr"}, Path: &result.Path{Findings: []string{"stray"}},
 		Bursts: result.Bursts{Round: []int{0, 1, 2}, Disturbed: []string{"", "steal", ""}},
 	}
-	for row := range Trials(result.Run{}, []result.Trial{tr}) {
+	for row := range Trials(result.Run{}, result.List{tr}) {
 		if *row.P50 < 1495 || *row.P50 > 1505 || *row.P99 < 1985 || *row.Max < 1998 || *row.Retransmits != 3 || *row.Congestion != "bbr" {
 			t.Errorf("%+v", row)
 		}

@@ -22,7 +22,7 @@ func TestBehindColumns(t *testing.T) {
 		Disk: &result.Disk{Rate: 5e4, P50: 20 * time.Microsecond}, Replication: &result.Replication{Mean: time.Millisecond},
 		Bursts: result.Bursts{Round: []int{0}, Rate: []float64{1234}, Errors: []int64{2}},
 	}
-	for row := range Trials(run, []result.Trial{trial}) {
+	for row := range Trials(run, result.List{trial}) {
 		l := row.Level
 		if l.Engine != "wrk" || l.File != 600 || !l.Reconnect || l.Store != "ceph" || l.Operation != "randwrite" || l.Block != 4096 ||
 			l.Depth != 16 || l.Clients != 3 || l.Mix != "read_write" {
@@ -35,12 +35,12 @@ func TestBehindColumns(t *testing.T) {
 			t.Errorf("the disk has %v and %v, replication takes %v", *row.DiskRate, *row.DiskP50, *row.Replication)
 		}
 	}
-	for row := range Trials(run, []result.Trial{{Cell: "c"}}) {
+	for row := range Trials(run, result.List{{Cell: "c"}}) {
 		if row.Bound != "" || row.CPUShare != nil || row.DiskRate != nil || row.Replication != nil {
 			t.Errorf("a trial of which nothing is known has %+v", row)
 		}
 	}
-	for row := range Bursts(run, []result.Trial{trial}) {
+	for row := range Bursts(run, result.List{trial}) {
 		if *row.Rate != 1234 || *row.Errors != 2 {
 			t.Errorf("the burst has %v and %v", *row.Rate, *row.Errors)
 		}

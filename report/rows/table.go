@@ -16,7 +16,7 @@ type Table struct {
 }
 
 // Of makes a table of a run, one of Tables.
-func Of(run result.Run, trials []result.Trial, name string) (Table, error) {
+func Of(run result.Run, trials result.Trials, name string) (Table, error) {
 	switch name {
 	case TableDeltas:
 		return tableOf(Deltas(run)), nil

@@ -8,19 +8,25 @@ import (
 
 // Trials are the rows of the table trials, in the order of the journal. A histogram that can't be read leaves its columns
 // empty.
-func Trials(run result.Run, trials []result.Trial) iter.Seq[Trial] {
-	levels := levels(run)
-	return each(trials, func(i int, _ result.Trial) Trial { return trial(levels.of(trials[i].Cell), &trials[i]) })
+func Trials(run result.Run, trials result.Trials) iter.Seq[Trial] {
+	return func(yield func(Trial) bool) {
+		levels := levels(run)
+		for t := range result.Each(trials) {
+			if !yield(trial(levels.of(t.Cell), t)) {
+				return
+			}
+		}
+	}
 }
 
 // Bursts are the rows of the table bursts, in the order of the journal and within a trial as they were measured.
-func Bursts(run result.Run, trials []result.Trial) iter.Seq[Burst] {
+func Bursts(run result.Run, trials result.Trials) iter.Seq[Burst] {
 	return func(yield func(Burst) bool) {
 		levels := levels(run)
-		for i := range trials {
-			level := levels.of(trials[i].Cell)
-			for row := range trials[i].Bursts.Round {
-				if !yield(burst(level, &trials[i], row)) {
+		for t := range result.Each(trials) {
+			level := levels.of(t.Cell)
+			for row := range t.Bursts.Round {
+				if !yield(burst(level, t, row)) {
 					return
 				}
 			}

@@ -41,7 +41,7 @@ func Of(m insight.Measured) (*View, error) {
 	}
 	switch m.Run.Strategy.Name {
 	case result.StrategyPairs:
-		r := pairsinsight.Judge(pairs.Of(m.Run, m.Trials), stats.Options{Margin: m.Run.Margin})
+		r := pairsinsight.Judge(pairs.Of(m.Run, result.All(m.Trials)), stats.Options{Margin: m.Run.Margin})
 		return &View{
 			Report:  r,
 			Text:    func(w io.Writer) error { return pairsreport.WriteText(w, r) },
@@ -52,7 +52,7 @@ func Of(m insight.Measured) (*View, error) {
 			},
 		}, nil
 	case result.StrategyFleet:
-		measured, err := fleet.Of(m.Run, m.Trials)
+		measured, err := fleet.Of(m.Run, result.All(m.Trials))
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func Of(m insight.Measured) (*View, error) {
 		}
 		return v, nil
 	case result.StrategyPolicies:
-		r := policiesinsight.Judge(policies.Of(m.Run, m.Trials))
+		r := policiesinsight.Judge(policies.Of(m.Run, result.All(m.Trials)))
 		v := &View{Report: r, title: "How soon policies act", Text: func(w io.Writer) error { return policiesreport.WriteText(w, r) }}
 		if n := len(r.Failures); n > 0 {
 			v.Incomplete = fmt.Sprintf("not all could be measured at %d of the numbers of policies; the figures leave them out", n)

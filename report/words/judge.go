@@ -16,11 +16,11 @@ func NewJudge(workloads []workload.Workload) Judge { return Judge{insight.NewJud
 
 // Conclude fills in all that follows from a run's trials: deltas, the null check, checks, claims, advice.
 func (j Judge) Conclude(run *result.Run, trials []result.Trial) {
-	j.ConcludeFrom(run, result.List(trials))
+	j.ConcludeFrom(run, insight.Summarize(result.List(trials)))
 }
 
-// ConcludeFrom is Conclude of trials that need not be in memory.
-func (j Judge) ConcludeFrom(run *result.Run, trials result.Trials) {
+// ConcludeFrom is Conclude of trials that were summed up already.
+func (j Judge) ConcludeFrom(run *result.Run, trials *insight.Summaries) {
 	f := j.Judge.Conclude(run, trials)
 	run.Checks, run.Advice = nil, nil
 	for _, c := range f.Checks {

@@ -1,5 +1,5 @@
 // Command limits measures netdelta at its limits: planning a run of 9,900 cells, showing and reporting runs of a thousand builds and of
-// ten thousand cells, and the size of their pages. It makes the runs itself, of random figures, and prints a table.
+// ten thousand cells, the size of their pages, and how soon a browser has drawn them. It makes the runs itself, of random figures, and prints a table.
 package main
 
 import (
@@ -114,11 +114,23 @@ func call(ctx context.Context, program, verb, folder string) (row, error) {
 	}
 	r.left = fmt.Sprintf("%d lines", bytes.Count(out.Bytes(), []byte("\n")))
 	if verb == "report" {
-		info, err := os.Stat(filepath.Join(folder, "report.html"))
+		page, err := filepath.Abs(filepath.Join(folder, "report.html"))
+		if err != nil {
+			return row{}, err
+		}
+		info, err := os.Stat(page)
 		if err != nil {
 			return row{}, err
 		}
 		r.left = fmt.Sprintf("page of %v", unit.Bytes(info.Size()))
+		switch took, err := draw(ctx, page); {
+		case errors.Is(err, exec.ErrNotFound):
+			r.left += ", not drawn: there is no chromium"
+		case err != nil:
+			return row{}, err
+		default:
+			r.left += fmt.Sprintf(", drawn within %.2f s", took.Seconds())
+		}
 	}
 	return r, nil
 }
