@@ -94,7 +94,7 @@ func (m *metric) besideReference(s *summary) reading {
 // findReferences tells each trial of a run across states which trial of the nodes' own network was measured in the same visit, and decides by the null checks
 // in which metrics deltas are taken of what networks differ from it (double differences).
 func (b *basis) findReferences() {
-	if !acrossStates(b.cells) {
+	if !b.across {
 		return
 	}
 	pools := map[floorKey]*scatter{}

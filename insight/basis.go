@@ -18,11 +18,12 @@ type basis struct {
 	floors  *floors
 	options Options
 	metrics [][]metric // of each setting, the headline first
+	across  bool       // states
 }
 
 // newBasis sorts the trials of a run.
 func newBasis(cells []result.Cell, trials *Summaries, o Options) *basis {
-	b := &basis{cells: cells, sets: cellSets(cells), all: batchesOf(cells, trials), options: o}
+	b := &basis{cells: cells, sets: cellSets(cells), all: batchesOf(cells, trials), options: o, across: acrossStates(cells)}
 	b.floors = &floors{basis: b, made: map[nullCheck]stats.Estimate{}, nulls: map[floorKey]nulls{}}
 	b.findReferences()
 	b.metrics = make([][]metric, len(b.sets))

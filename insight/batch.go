@@ -131,7 +131,8 @@ type Part struct {
 	Exact              *result.Exact
 }
 
-// Parts splits a run by setting, in the order of its cells.
+// Parts splits a run by setting, in the order of its cells. The lists are the run's own where what belongs together stands together in
+// it: they may not be changed.
 func Parts(run result.Run) []Part {
 	var all []Part
 	at := map[result.Setting]int{}
@@ -145,26 +146,35 @@ func Parts(run result.Run) []Part {
 		return &all[i]
 	}
 	settings := map[string]result.Setting{}
-	for _, c := range run.Cells {
+	for i, c := range run.Cells {
 		if c.Unsupported == "" && c.Skipped == "" {
 			settings[c.ID] = c.Setting()
 		}
 		part := of(c.Setting())
-		part.Cells = append(part.Cells, c)
+		part.Cells = with(part.Cells, run.Cells, i)
 	}
-	for _, c := range run.Contrasts {
+	for i, c := range run.Contrasts {
 		part := of(settings[c.Cell])
-		part.Contrasts = append(part.Contrasts, c)
+		part.Contrasts = with(part.Contrasts, run.Contrasts, i)
 	}
-	for _, n := range run.Null {
+	for i, n := range run.Null {
 		part := of(n.Setting)
-		part.Null = append(part.Null, n)
+		part.Null = with(part.Null, run.Null, i)
 	}
-	for _, d := range run.Deltas {
+	for i, d := range run.Deltas {
 		part := of(d.Setting)
-		part.Deltas = append(part.Deltas, d)
+		part.Deltas = with(part.Deltas, run.Deltas, i)
 	}
 	return all
+}
+
+// with adds entry i of a list to some that stand before it: without a copy while they stand one after the other.
+func with[T any](some, list []T, i int) []T {
+	first := i - len(some)
+	if len(some) == 0 || first >= 0 && &some[0] == &list[first] {
+		return list[first : i+1 : i+1]
+	}
+	return append(some, list[i])
 }
 
 // Headlines are the headline deltas of the part, the cheapest network first.

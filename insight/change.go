@@ -65,9 +65,9 @@ func Changes(run result.Run, direct []result.Delta) []Change {
 
 // networkChanges sorts direct deltas by their networks. Changes to the baseline are its deltas seen from the other side.
 func networkChanges(run result.Run, direct []result.Delta) []Change {
-	turned := slices.Clone(direct)
+	turned, moves := slices.Clone(direct), network.Moves()
 	for _, d := range run.Deltas {
-		if d.Headline && toBaseline(d) {
+		if d.Headline && toBaseline(d, moves) {
 			turned = append(turned, inverted(d))
 		}
 	}
@@ -78,7 +78,7 @@ func networkChanges(run result.Run, direct []result.Delta) []Change {
 			continue // a lab's pods do without the rules and programs of a cluster's nodes: pods of the cluster can't move there
 		}
 		c := Change{From: k.from, To: k.to}
-		for _, m := range network.Moves() {
+		for _, m := range moves {
 			if m.From.Network == bare(k.from) && m.To.Network == bare(k.to) {
 				c.Moves = append(c.Moves, m)
 			}
@@ -107,8 +107,8 @@ func reaches(name string) bool {
 
 // toBaseline says whether users of a delta's network may change to the baseline: Docker's own network to the host's, and pods of a
 // cluster to the network of their nodes.
-func toBaseline(d result.Delta) bool {
-	return d.Network == "pod" && d.Baseline == "host" || slices.ContainsFunc(network.Moves(), func(m network.Move) bool {
+func toBaseline(d result.Delta, moves []network.Move) bool {
+	return d.Network == "pod" && d.Baseline == "host" || slices.ContainsFunc(moves, func(m network.Move) bool {
 		return m.From.Network == d.Network && m.To.Network == d.Baseline
 	})
 }

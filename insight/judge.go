@@ -47,6 +47,7 @@ func (j Judge) Conclude(run *result.Run, trials *Summaries) Findings {
 	b := newBasis(run.Cells, trials, j.options(*run))
 	c := b.compareAll()
 	run.Deltas, run.Null = judged(c.networks, b.options), judged(c.controls, b.options)
+	c.networks, c.controls = nil, nil // a large run has as much of them as of deltas
 	run.Contrasts, run.Effects = b.contrasts(), b.effects()
 	run.Paths, run.Links, run.Services = paths(b.cells, b.all), links(b.cells, b.all), served(trials)
 	run.Splits, run.Replications, run.Correlations = splits(*run, b.all), replications(b.cells, b.all), Correlations(*run)

@@ -101,7 +101,7 @@ func Figures(trial result.Trial) []Figure {
 	if s.excluded() != "" {
 		return nil
 	}
-	s.tail = tailOf(trial.Histogram)
+	s.tail = new(Summaries).tailOf(trial.Histogram)
 	var all []Figure
 	for _, m := range metrics() {
 		if !m.holds([]*summary{s}) {

@@ -28,7 +28,7 @@ type pairedBuilds struct {
 	// rows holds, for each build, the burst of the cell that each of its deltas is of: of metrics that bursts have.
 	rows     [][]int
 	excluded map[string]int
-	// added are the same builds, each delta a difference in seconds; where seconds is nil, nobody asks for them.
+	// added are the same builds, each delta a difference in seconds, and seconds is the metric in that unit: nil where only ratios are asked for.
 	added   []stats.Build
 	seconds *metric
 }
@@ -164,7 +164,10 @@ func (p *pairedBuilds) add(batch int, build, added stats.Build, rows []int) {
 	if len(build.Deltas) == 0 {
 		return
 	}
-	p.builds, p.added = append(p.builds, build), append(p.added, added)
+	p.builds = append(p.builds, build)
+	if p.seconds != nil {
+		p.added = append(p.added, added)
+	}
 	p.batches, p.rows = append(p.batches, batch), append(p.rows, rows)
 }
 

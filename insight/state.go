@@ -20,7 +20,7 @@ const stateRounds = 3
 // control: the noise of a burst is never on both sides, which would make a delta look smaller wherever its own baseline was slow by
 // chance. They err in at most one of a hundred runs.
 func (b *basis) stateChecks(t *cellSet, m metric, paired map[string]pairedBuilds) []Check {
-	if acrossStates(b.cells) || b.options.Exact || b.options.Unpaired || !m.ofBursts() || m.linear || t.control == nil {
+	if b.across || b.options.Exact || b.options.Unpaired || !m.ofBursts() || m.linear || t.control == nil {
 		return nil
 	}
 	tests := 0
@@ -45,7 +45,7 @@ type moments struct {
 	typical float64
 }
 
-// slowness is that of each burst of a trial, on the scale of comparison; the larger, the slower. It is NaN where the burst does not count.
+// slowness has a value for each burst of a trial, on the scale of comparison; the larger, the slower. It is NaN where the burst does not count.
 type slowness struct {
 	trial *summary // nil where none counts
 	of    []float64

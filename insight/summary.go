@@ -15,6 +15,8 @@ type Summaries struct {
 	// Trials are the whole trials, which are read again when they are asked for.
 	result.Trials
 
+	tails result.Tails
+
 	lock   sync.Mutex // of what follows
 	all    []*summary // in the order of the journal
 	rounds []int      // as the last trial had them, for the next one to share
@@ -31,7 +33,7 @@ func Summarize(trials result.Trials) *Summaries {
 // Add sums up the trial at a place in the journal, from 0. Several goroutines may add at a time.
 func (s *Summaries) Add(i int, t *result.Trial) {
 	made := newSummary(i, t)
-	made.tail = tailOf(t.Histogram)
+	made.tail = s.tailOf(t.Histogram)
 	made.found = checksOf(t, made.tail.broken)
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -43,7 +45,7 @@ func (s *Summaries) Add(i int, t *result.Trial) {
 	s.all[i] = made
 }
 
-// shared is a column, or another one that is alike: the cells of a build have the same rounds, and those of sweeps the same instants.
+// shared is a column, or another one that is alike: the cells of a build have the same rounds, and in sweeps the same instants.
 func shared[T comparable](other, column []T) []T {
 	if slices.Equal(other, column) {
 		return other
@@ -189,21 +191,17 @@ const tailSamples = 10
 
 // tail is what metrics ask a trial's histogram for.
 type tail struct {
-	none      bool // the trial has no histogram
-	count     int64
-	p99, p999 float64 // nanoseconds
-	broken    error
+	result.Tail      // in nanoseconds
+	none        bool // the trial has no histogram
+	broken      error
 }
 
-func tailOf(text string) tail {
-	if text == "" {
+func (s *Summaries) tailOf(histogram string) tail {
+	if histogram == "" {
 		return tail{none: true}
 	}
-	h, err := result.DecodeHistogram(text)
-	if err != nil {
-		return tail{broken: err}
-	}
-	return tail{count: h.TotalCount(), p99: float64(h.ValueAtPercentile(99)), p999: float64(h.ValueAtPercentile(99.9))}
+	t, err := s.tails.Of(histogram)
+	return tail{Tail: t, broken: err}
 }
 
 // percentile reads the histogram, which holds a value to within 0.1%.
@@ -217,13 +215,13 @@ func (s *summary) percentile(percent float64) (float64, string) {
 		return *s.p99, ""
 	case s.tail.none:
 		return 0, "no histogram"
-	case float64(s.tail.count)*(1-percent/100) < tailSamples*(1-1e-9):
+	case float64(s.tail.Count)*(1-percent/100) < tailSamples*(1-1e-9):
 		return 0, "too few transactions"
 	}
 	if percent == 99 {
-		return s.tail.p99, ""
+		return float64(s.tail.P99), ""
 	}
-	return s.tail.p999, ""
+	return float64(s.tail.P999), ""
 }
 
 // loss is the share of datagrams that did not arrive.

@@ -7,9 +7,18 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
+// The form of histograms: their least and greatest value, and the digits that are kept of each.
+const (
+	histogramLeast  = 1
+	histogramMost   = 60_000_000_000
+	histogramDigits = 3
+)
+
 // NewHistogram returns an empty histogram for latencies in nanoseconds: 1 ns to 60 s, each value kept to within 0.1%.
 // It is not safe for concurrent use.
-func NewHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, 60_000_000_000, 3) }
+func NewHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(histogramLeast, histogramMost, histogramDigits)
+}
 
 // EncodeHistogram returns h in the HdrHistogram V2 compressed encoding, as base64.
 func EncodeHistogram(h *hdrhistogram.Histogram) (string, error) {

@@ -17,10 +17,10 @@ type Trials interface {
 	Trial(i int) *Trial
 }
 
-// Each reads one trial after the other.
+// Each reads one trial after the other; nil has none.
 func Each(trials Trials) iter.Seq[*Trial] {
 	return func(yield func(*Trial) bool) {
-		for i := range trials.Len() {
+		for i := 0; trials != nil && i < trials.Len(); i++ {
 			if !yield(trials.Trial(i)) {
 				return
 			}

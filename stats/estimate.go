@@ -44,12 +44,12 @@ func Pair(cell, baseline, control []float64) Build {
 // trim is the share cut from either end of a build's pairs.
 const trim = 0.2
 
-// location is the delta of one build.
+// location is the delta of a build that is believable.
 func (b Build) location() float64 {
 	if !b.paired() {
 		return Mean(b.Deltas)
 	}
-	return TrimmedMean(b.pairs(), trim)
+	return trimmedMean(b.pairs(), trim)
 }
 
 // pairs are the differences of the cell from either baseline, two in each round; there are none without HalfGaps.

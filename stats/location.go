@@ -54,10 +54,14 @@ func TrimmedMean(x []float64, trim float64) float64 {
 	if len(x) == 0 || !(trim >= 0 && trim < 0.5) || slices.ContainsFunc(x, math.IsNaN) {
 		return math.NaN()
 	}
-	sorted := slices.Clone(x)
-	slices.Sort(sorted)
+	return trimmedMean(slices.Clone(x), trim)
+}
+
+// trimmedMean is TrimmedMean of values without a NaN, which it sorts.
+func trimmedMean(x []float64, trim float64) float64 {
+	slices.Sort(x)
 	cut := int(trim * float64(len(x)))
-	return Mean(sorted[cut : len(sorted)-cut])
+	return Mean(x[cut : len(x)-cut])
 }
 
 // HodgesLehmann is the median of the means of all pairs of values, each with itself included: nearly as precise as

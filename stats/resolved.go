@@ -58,6 +58,9 @@ func Needed(e Estimate, family int, floor float64, o Options) int {
 	if center > floor {
 		beyond = center
 	}
+	if inside < 0 && beyond == 0 {
+		return 0 // neither comes nearer
+	}
 	error1 := e.HalfWidth() / tQuantile(1-o.Level()/2, n-1) * math.Sqrt(n) // the scatter of one build
 	for builds := e.Builds + 1; builds <= most; builds++ {
 		freedom := float64(builds - 1)

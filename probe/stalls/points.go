@@ -67,10 +67,9 @@ const (
 	sample = 0.25
 )
 
-// secondsOf are the seconds of a trial whose bursts are long. The series holds only bursts that were kept.
-func secondsOf(t result.Trial) []point {
-	points := pointsOf(t.Bursts)
-	if len(points) == 0 {
+// secondsOf are the seconds of a trial whose bursts, its points, are long. The series holds only bursts that were kept.
+func secondsOf(t result.Trial, points []point) []point {
+	if len(points) == 0 || len(t.Series) == 0 {
 		return nil
 	}
 	// The trial began with its first burst.

@@ -130,7 +130,7 @@ func (r Rules) Find(t result.Trial) []Stall {
 	}
 	points := pointsOf(t.Bursts)
 	found := r.collapsed(points)
-	found = outside(found, r.collapsed(secondsOf(t)))
+	found = outside(found, r.collapsed(secondsOf(t, points)))
 	found = outside(found, r.hung(points))
 	slices.SortStableFunc(found, func(a, b Stall) int { return cmp.Compare(a.At, b.At) })
 	return found
@@ -182,7 +182,7 @@ func (r Rules) collapsed(points []point) []Stall {
 
 // hung finds bursts that are fine but for one transaction, or for the time around their measured part.
 func (r Rules) hung(points []point) []Stall {
-	var lengths, middles []float64
+	lengths, middles := make([]float64, 0, len(points)), make([]float64, 0, len(points))
 	for _, p := range points {
 		if p.quiet && p.amount > 0 {
 			lengths, middles = append(lengths, float64(p.length)), append(middles, p.middle.Seconds())

@@ -72,7 +72,7 @@ func (e *exposition) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 // Serve has a run's progress and figures served at a socket until what it returns is called, which closes the socket and waits for the
 // server to end.
 func Serve(config *experiment.Config, listener net.Listener) (stop func() error) {
-	e := &exposition{Judge: config.Judge, shown: config.Progress, seen: openmetrics.Snapshot{Run: config.Run, Trials: result.List(nil)}}
+	e := &exposition{Judge: config.Judge, shown: config.Progress, seen: openmetrics.Snapshot{Run: config.Run}}
 	config.Judge, config.Progress = e, e
 	mux := http.NewServeMux()
 	mux.Handle("GET "+Path, e)
