@@ -37,7 +37,7 @@ func TestExtremes(t *testing.T) {
 		low, high := ratio-0.01, ratio+0.01
 		return result.Delta{
 			Cell: network + workload, Network: network, Baseline: "host", Setting: result.Setting{Workload: workload, Placement: result.CrossNode}, Path: "pod", Metric: "p50", Unit: "ns",
-			Better: "lower", Headline: true, Verdict: "slower", Ratio: ratio, RatioLow: &low, RatioHigh: &high,
+			Better: "lower", Headline: true, Judgement: result.Judgement{Verdict: "slower", Ratio: ratio, RatioLow: &low, RatioHigh: &high},
 		}
 	}
 	run := result.Run{Deltas: []result.Delta{

@@ -11,7 +11,7 @@ import (
 // Progress begins with what stands out so far.
 func TestProgressShowsFigures(t *testing.T) {
 	low, high := 1.424, 1.436
-	text := leading(result.Delta{Network: "vxlan", Path: "pod", Ratio: 1.43, RatioLow: &low, RatioHigh: &high}, true)
+	text := leading(result.Delta{Network: "vxlan", Path: "pod", Judgement: result.Judgement{Ratio: 1.43, RatioLow: &low, RatioHigh: &high}}, true)
 	if got, want := doing(experiment.Status{Build: 3, Round: 2, Rounds: 10, Cells: 28, Open: 4}, &text), "vxlan +43% ±0.6 · 4 open · build 3, round 2 of 10, 28 cells"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

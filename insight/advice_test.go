@@ -164,8 +164,8 @@ func TestAdviceOnConditions(t *testing.T) {
 		d := measured("vxlan", verdict, low, ratio, high)
 		return result.Effect{
 			Cell: "vxlan", Network: d.Network, Setting: d.Setting, Path: d.Path, Factor: factor, From: from, To: to,
-			Metric: d.Metric, Headline: true, Unit: d.Unit, Better: d.Better, FromValue: d.BaselineValue, Value: d.Value, Ratio: d.Ratio,
-			RatioLow: d.RatioLow, RatioHigh: d.RatioHigh, Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh, Verdict: verdict,
+			Metric: d.Metric, Headline: true, Unit: d.Unit, Better: d.Better, FromValue: d.BaselineValue, Value: d.Value, Judgement: result.Judgement{Ratio: d.Ratio,
+				RatioLow: d.RatioLow, RatioHigh: d.RatioHigh, Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh, Verdict: verdict},
 		}
 	}
 	run := runOf()

@@ -56,8 +56,10 @@ func moved(c result.Change) (known bool, side int) {
 // ChangeAsDelta is a change as a delta against no change.
 func ChangeAsDelta(c result.Change) result.Delta {
 	return result.Delta{
-		Network: c.Network, Path: c.Path, Ratio: c.Change, RatioLow: c.ChangeLow, RatioHigh: c.ChangeHigh, Difference: c.Shift,
-		DifferenceLow: c.ShiftLow, DifferenceHigh: c.ShiftHigh, Unit: c.Unit, Blocks: min(c.Old.Blocks, c.New.Blocks), Need: c.Need, Verdict: c.Verdict,
+		Network: c.Network, Path: c.Path, Unit: c.Unit, Judgement: result.Judgement{
+			Ratio: c.Change, RatioLow: c.ChangeLow, RatioHigh: c.ChangeHigh, Difference: c.Shift, DifferenceLow: c.ShiftLow, DifferenceHigh: c.ShiftHigh,
+			Blocks: min(c.Old.Blocks, c.New.Blocks), Need: c.Need, Verdict: c.Verdict,
+		},
 	}
 }
 

@@ -19,9 +19,8 @@ func measured(network, verdict string, low, ratio, high float64) result.Delta {
 	differenceLow, differenceHigh := baseline*(low-1), baseline*(high-1)
 	return result.Delta{
 		Cell: network, Network: network, Baseline: "host", Setting: result.Setting{Workload: "tcp-rr", Placement: result.CrossNode}, Path: "pod",
-		Metric: "p50", Unit: "ns", Better: "lower", Headline: true, Verdict: verdict, Blocks: 8,
-		BaselineValue: baseline, Value: baseline * ratio, Ratio: ratio, RatioLow: &low, RatioHigh: &high,
-		Difference: baseline * (ratio - 1), DifferenceLow: &differenceLow, DifferenceHigh: &differenceHigh,
+		Metric: "p50", Unit: "ns", Better: "lower", Headline: true, Judgement: result.Judgement{Verdict: verdict, Blocks: 8, Ratio: ratio, RatioLow: &low, RatioHigh: &high, Difference: baseline * (ratio - 1), DifferenceLow: &differenceLow, DifferenceHigh: &differenceHigh},
+		BaselineValue: baseline, Value: baseline * ratio,
 	}
 }
 

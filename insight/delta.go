@@ -231,7 +231,7 @@ func (t cellSet) contrast(cell result.Cell, others []string, baseline float64, m
 	d := result.Delta{
 		Cell: cell.ID, Network: cell.Network, Baseline: t.baseline.Network, Setting: cell.Setting(),
 		Path: cell.Path, Metric: m.name, Unit: m.unit, Better: m.better,
-		BaselineValue: baseline, Blocks: e.Builds, Rounds: e.Rounds, Excluded: p.excluded,
+		BaselineValue: baseline, Judgement: result.Judgement{Blocks: e.Builds, Rounds: e.Rounds, Excluded: p.excluded},
 	}
 	if d.Across = t.across(cell, m); !m.ofBursts() || d.Across != nil {
 		d.Rounds = 0 // one figure for each build: there are no rounds in it

@@ -89,7 +89,7 @@ func (t cellSet) direct(from, to result.Cell, m metric, groups map[string]int, a
 	d := result.Delta{
 		Cell: to.ID, Network: to.Network, Baseline: Name(from.Network, from.Path), Setting: to.Setting(),
 		Path: to.Path, Metric: m.name, Headline: true, Unit: m.unit, Better: m.better,
-		BaselineValue: typical(m, others, all), Blocks: across.estimate.Builds, Excluded: map[string]int{}, Bound: boundOf(to.ID, all),
+		BaselineValue: typical(m, others, all), Judgement: result.Judgement{Blocks: across.estimate.Builds, Excluded: map[string]int{}}, Bound: boundOf(to.ID, all),
 	}
 	fill(&d, m, across.estimate)
 	return contrast{delta: d, metric: m, estimate: across.estimate, batches: across.batches}, true

@@ -37,9 +37,7 @@ func (s step) effect(d result.Delta) result.Effect {
 		Cell: s.cell.ID, Reference: s.references[0], Network: d.Network, Setting: d.Setting,
 		Path: d.Path, Factor: s.factor, From: s.from.setting.Params.Level(s.factor), To: s.to.setting.Params.Level(s.factor),
 		Metric: d.Metric, Headline: d.Headline, Unit: d.Unit, Better: d.Better, FromValue: d.BaselineValue, Value: d.Value,
-		Ratio: d.Ratio, RatioLow: d.RatioLow, RatioHigh: d.RatioHigh,
-		Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh, P: d.P, PAdjusted: d.PAdjusted,
-		Blocks: d.Blocks, Rounds: d.Rounds, Need: d.Need, Verdict: d.Verdict, Excluded: d.Excluded, Warnings: d.Warnings, Across: d.Across,
+		Judgement: d.Judgement, Warnings: d.Warnings, Across: d.Across,
 	}
 }
 
@@ -181,9 +179,7 @@ func AsDelta(e result.Effect) result.Delta {
 	return result.Delta{
 		Cell: e.Cell, Network: e.Network, Baseline: e.From, Setting: e.Setting, Path: e.Path,
 		Metric: e.Metric, Headline: e.Headline, Unit: e.Unit, Better: e.Better, BaselineValue: e.FromValue, Value: e.Value,
-		Ratio: e.Ratio, RatioLow: e.RatioLow, RatioHigh: e.RatioHigh,
-		Difference: e.Difference, DifferenceLow: e.DifferenceLow, DifferenceHigh: e.DifferenceHigh, P: e.P, PAdjusted: e.PAdjusted,
-		Blocks: e.Blocks, Rounds: e.Rounds, Need: e.Need, Verdict: e.Verdict, Excluded: e.Excluded, Warnings: e.Warnings, Across: e.Across,
+		Judgement: e.Judgement, Warnings: e.Warnings, Across: e.Across,
 	}
 }
 

@@ -22,25 +22,8 @@ type Effect struct {
 	// FromValue is the metric's value at From, Value its value at To.
 	FromValue float64 `json:"from_value"`
 	Value     float64 `json:"value"`
-	// Ratio is the value at To over that at From; it is left out where a ratio means nothing (loss).
-	Ratio     float64  `json:"ratio,omitzero"`
-	RatioLow  *float64 `json:"ratio_low"`
-	RatioHigh *float64 `json:"ratio_high"`
-	// Difference is what the ratio means at FromValue, in the metric's unit, with its interval.
-	Difference     float64  `json:"difference"`
-	DifferenceLow  *float64 `json:"difference_low"`
-	DifferenceHigh *float64 `json:"difference_high"`
-	P              *float64 `json:"p"`
-	PAdjusted      *float64 `json:"p_adjusted"`
-	// Blocks counts the builds (or blocks) behind the interval, Rounds the paired bursts.
-	Blocks int `json:"blocks"`
-	Rounds int `json:"rounds"`
-	// Need is how many builds in all would give an interval or a verdict; 0 when there are enough.
-	Need    int    `json:"need,omitempty"`
-	Verdict string `json:"verdict"` // slower, faster, same, unresolved
-	// Excluded counts bursts and trials that were left out, by reason.
-	Excluded map[string]int `json:"excluded"`
-	Warnings []string       `json:"warnings,omitempty"`
+	Judgement
+	Warnings []string `json:"warnings,omitempty"`
 	// Across says that the two levels are states of the cluster; Blocks then counts the visits to each.
 	Across *Across `json:"across,omitempty"`
 }

@@ -210,28 +210,9 @@ type Trial struct {
 	Failed string `json:"failed,omitempty"`
 }
 
-// Variance is the split of a delta's variance, as standard deviations of the log ratio (0.01 is about 1%).
-type Variance struct {
-	Builds float64 `json:"builds"`
-	Rounds float64 `json:"rounds"`
-	Bursts float64 `json:"bursts"`
-}
-
-// Delta is a cell against the baseline of the same rounds, over all builds. Ratio bounds are null when there are too few
-// builds for an interval.
-type Delta struct {
-	Cell     string `json:"cell"`
-	Network  string `json:"network"`
-	Baseline string `json:"baseline"`
-	Setting
-	Path   string `json:"path"`
-	Metric string `json:"metric"`
-	// Headline marks the metric that the setting's verdicts and conclusions are about.
-	Headline      bool    `json:"headline"`
-	Unit          string  `json:"unit"`
-	Better        string  `json:"better"` // lower or higher
-	BaselineValue float64 `json:"baseline_value"`
-	Value         float64 `json:"value"`
+// Judgement is what a cell differs by from its baseline, or from itself at another level, and the verdict on it. Bounds are null
+// when there are too few builds for an interval.
+type Judgement struct {
 	// Ratio is value over baseline; it is left out where a ratio means nothing (loss, whose delta is the difference).
 	Ratio     float64  `json:"ratio,omitzero"`
 	RatioLow  *float64 `json:"ratio_low"`
@@ -252,7 +233,31 @@ type Delta struct {
 	Verdict string `json:"verdict"` // slower, faster, same, unresolved
 	// Excluded counts bursts and trials that were left out, by reason.
 	Excluded map[string]int `json:"excluded"`
-	Variance *Variance      `json:"variance,omitempty"`
+}
+
+// Variance is the split of a delta's variance, as standard deviations of the log ratio (0.01 is about 1%).
+type Variance struct {
+	Builds float64 `json:"builds"`
+	Rounds float64 `json:"rounds"`
+	Bursts float64 `json:"bursts"`
+}
+
+// Delta is a cell against the baseline of the same rounds, over all builds.
+type Delta struct {
+	Cell     string `json:"cell"`
+	Network  string `json:"network"`
+	Baseline string `json:"baseline"`
+	Setting
+	Path   string `json:"path"`
+	Metric string `json:"metric"`
+	// Headline marks the metric that the setting's verdicts and conclusions are about.
+	Headline      bool    `json:"headline"`
+	Unit          string  `json:"unit"`
+	Better        string  `json:"better"` // lower or higher
+	BaselineValue float64 `json:"baseline_value"`
+	Value         float64 `json:"value"`
+	Judgement
+	Variance *Variance `json:"variance,omitempty"`
 	// Bound is what kept the cell from doing more in most of its trials: "link", "cpu", "disk" or "latency"; "" where that is not
 	// known, or differs from trial to trial.
 	Bound string `json:"bound,omitempty"`

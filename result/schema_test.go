@@ -45,10 +45,10 @@ func fullRun() Run {
 			Params: Params{Message: 300, Connections: 2, Rate: unit.Gbit, MTU: 1500},
 		}},
 		Deltas: []Delta{{
-			Cell: "c", Network: "vxlan", Setting: Setting{Placement: SameNode}, Better: "lower", Ratio: 1.2, RatioLow: &low, P: &p,
-			Verdict: "slower", Variance: &Variance{Builds: 0.005},
+			Cell: "c", Network: "vxlan", Setting: Setting{Placement: SameNode}, Better: "lower", Judgement: Judgement{Ratio: 1.2, RatioLow: &low, P: &p,
+				Verdict: "slower"}, Variance: &Variance{Builds: 0.005},
 		}},
-		Null:   []Delta{{Better: "higher", Setting: Setting{Placement: CrossNode}, Verdict: "same", Excluded: map[string]int{"steal": 2}}},
+		Null:   []Delta{{Better: "higher", Setting: Setting{Placement: CrossNode}, Judgement: Judgement{Verdict: "same", Excluded: map[string]int{"steal": 2}}}},
 		Checks: []Check{{Trial: "c#0", Check: "pressure", OK: true}},
 		Claims: []Claim{{ID: "x", Verdict: "not-tested"}},
 		Advice: []Advice{{Says: "raise the MTU", Why: "it helped"}},

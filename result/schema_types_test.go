@@ -122,7 +122,11 @@ func refine(s *jsonschema.Schema, t reflect.Type, comments map[string]string) {
 			}
 			refine(property, field.Type, comments)
 			property.Enum = enums()[t.Name()+"."+key]
-			if text := comments[t.Name()+"."+field.Name]; text != "" {
+			owner := t
+			for _, i := range field.Index[:len(field.Index)-1] {
+				owner = owner.Field(i).Type // an embedded struct has the comment
+			}
+			if text := comments[owner.Name()+"."+field.Name]; text != "" {
 				property.Description = text
 			}
 		}

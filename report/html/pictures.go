@@ -112,7 +112,7 @@ func (p *page) added(r ranking, deltas []result.Delta) picture {
 // values is the ranking in what was measured, the baseline first.
 func (p *page) values(r ranking, heads []result.Delta) picture {
 	unit := words.Unit(heads[0])
-	deltas := append([]result.Delta{{Network: heads[0].Baseline, Value: heads[0].BaselineValue, Unit: heads[0].Unit, Verdict: "baseline"}}, heads...)
+	deltas := append([]result.Delta{{Network: heads[0].Baseline, Value: heads[0].BaselineValue, Unit: heads[0].Unit, Judgement: result.Judgement{Verdict: "baseline"}}}, heads...)
 	a := p.plain("v"+r.Setting.ID, unit, valueLabel, deltas, true)
 	out := picture{
 		Of: r.Setting.ID, As: asValue, Axis: a.id, Heads: [3]string{"value", "", "change"},

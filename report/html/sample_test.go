@@ -316,8 +316,8 @@ func estimated(c result.Cell, metric string, ratio, half float64) result.Delta {
 	}
 	return result.Delta{
 		Cell: c.ID, Network: c.Network, Baseline: "host", Setting: c.Setting(), Path: c.Path,
-		Metric: metric, Unit: "ns", Better: "lower", BaselineValue: base, Value: base * ratio, Ratio: ratio, RatioLow: &low, RatioHigh: &high,
-		Difference: base * (ratio - 1), DifferenceLow: &differenceLow, DifferenceHigh: &differenceHigh,
-		Blocks: 8, Rounds: 96, Verdict: verdict, Excluded: map[string]int{},
+		Metric: metric, Unit: "ns", Better: "lower", BaselineValue: base, Value: base * ratio, Judgement: result.Judgement{Ratio: ratio, RatioLow: &low, RatioHigh: &high,
+			Difference: base * (ratio - 1), DifferenceLow: &differenceLow, DifferenceHigh: &differenceHigh,
+			Blocks: 8, Rounds: 96, Verdict: verdict, Excluded: map[string]int{}},
 	}
 }

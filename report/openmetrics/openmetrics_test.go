@@ -178,7 +178,7 @@ func TestFigures(t *testing.T) {
 // No value is one that a reader would take for a measurement and that is none.
 func TestNoNumber(t *testing.T) {
 	inf := math.Inf(1)
-	text := written(t, Snapshot{Run: result.Run{Deltas: []result.Delta{{Metric: "p50", Unit: "ns", Ratio: math.NaN(), RatioHigh: &inf, Value: inf}}}})
+	text := written(t, Snapshot{Run: result.Run{Deltas: []result.Delta{{Metric: "p50", Unit: "ns", Judgement: result.Judgement{Ratio: math.NaN(), RatioHigh: &inf}, Value: inf}}}})
 	parse(t, text)
 	if strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
 		t.Errorf("%s", text)
@@ -201,7 +201,7 @@ func FuzzNames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, unit string) {
 		s := Snapshot{Run: result.Run{
 			Run: name, Study: name, Cells: []result.Cell{{ID: name, Network: name}, {ID: name, Network: name}},
-			Deltas: []result.Delta{{Network: name, Baseline: name, Setting: result.Setting{Workload: name}, Metric: name, Cell: name, Unit: unit, Ratio: 1.5, Value: 2}},
+			Deltas: []result.Delta{{Network: name, Baseline: name, Setting: result.Setting{Workload: name}, Metric: name, Cell: name, Unit: unit, Judgement: result.Judgement{Ratio: 1.5}, Value: 2}},
 		}}
 		text := written(t, s)
 		families := parse(t, text)

@@ -199,7 +199,7 @@ func Spoiled(tb testing.TB) (result.Run, []result.Trial) {
 	run.Advice = []result.Advice{{Says: h, Why: h}}
 	run.Effects = []result.Effect{{
 		Cell: h, Reference: h, Network: h, Setting: result.Setting{Workload: h, Placement: result.Placement(h)}, Path: h, Factor: h, From: h, To: h, Metric: "p50", Headline: true,
-		Unit: "ns", Better: "lower", FromValue: 20_000, Value: 22_000, Ratio: 1.1, Difference: 2_000, Blocks: 1, Need: 6, Verdict: "unresolved",
+		Unit: "ns", Better: "lower", FromValue: 20_000, Value: 22_000, Judgement: result.Judgement{Ratio: 1.1, Difference: 2_000, Blocks: 1, Need: 6, Verdict: "unresolved"},
 	}}
 	run.Checks = append(run.Checks, result.Check{Trial: h, Check: h, Expected: h, Observed: h})
 	run.Environment.Kernel, run.Environment.CPU.Model, run.Environment.OS = h, h, h

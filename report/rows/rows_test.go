@@ -151,7 +151,7 @@ func TestValuesComeToTheirColumns(t *testing.T) {
 }
 
 func TestWhatIsMissingIsNull(t *testing.T) {
-	run := result.Run{Run: "r", Deltas: []result.Delta{{Metric: "loss", Difference: 0.1}}}
+	run := result.Run{Run: "r", Deltas: []result.Delta{{Metric: "loss", Judgement: result.Judgement{Difference: 0.1}}}}
 	for d := range Deltas(run) {
 		if d.Ratio != nil || d.RatioLow != nil || d.P != nil || d.SDBuilds != nil || d.Null {
 			t.Errorf("%+v", d)

@@ -38,7 +38,7 @@ func folder(t *testing.T) string {
 			low, high := ratio-0.01, ratio+0.01
 			run.Deltas = append(run.Deltas, result.Delta{
 				Network: name, Baseline: "host", Setting: result.Setting{Workload: "tcp-rr", Placement: result.SameNode}, Path: "pod", Metric: "p50", Headline: true,
-				Unit: "ns", Better: "lower", Ratio: ratio, RatioLow: &low, RatioHigh: &high, Verdict: "slower", Blocks: 6,
+				Unit: "ns", Better: "lower", Judgement: result.Judgement{Ratio: ratio, RatioLow: &low, RatioHigh: &high, Verdict: "slower", Blocks: 6},
 			})
 		}
 		write(t, filepath.Join(dir, run.Run), run)

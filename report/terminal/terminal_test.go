@@ -37,10 +37,8 @@ func (s setting) delta(network, verdict string, low, ratio, high float64) result
 	differenceLow, differenceHigh := s.baseline*(low-1), s.baseline*(high-1)
 	d := result.Delta{
 		Network: network, Baseline: "host", Setting: result.Setting{Workload: s.workload, Params: s.params, Placement: s.placement}, Path: "pod",
-		Metric: "p50", Unit: "ns", Better: "lower", Headline: true, Verdict: verdict, Blocks: 12, Rounds: 2400,
-		BaselineValue: s.baseline, Value: s.baseline * ratio, Ratio: ratio, RatioLow: &low, RatioHigh: &high,
-		Difference: s.baseline * (ratio - 1), DifferenceLow: &differenceLow, DifferenceHigh: &differenceHigh,
-		Excluded: map[string]int{"pressure": 30, "baseline pressure": 12},
+		Metric: "p50", Unit: "ns", Better: "lower", Headline: true, Judgement: result.Judgement{Verdict: verdict, Blocks: 12, Rounds: 2400, Ratio: ratio, RatioLow: &low, RatioHigh: &high, Difference: s.baseline * (ratio - 1), DifferenceLow: &differenceLow, DifferenceHigh: &differenceHigh, Excluded: map[string]int{"pressure": 30, "baseline pressure": 12}},
+		BaselineValue: s.baseline, Value: s.baseline * ratio,
 		Variance: &result.Variance{Builds: 0.0031, Rounds: 0.012, Bursts: 0.006},
 	}
 	if s.workload == "tcp-stream" {

@@ -12,7 +12,7 @@ import (
 // An effect of a level that is a change of the cluster says so as well.
 func TestEffectAcross(t *testing.T) {
 	table := insight.EffectTable{Factor: "mtu", From: "1500", To: "9000", Margin: 0.02, Deltas: []result.Delta{{
-		Network: "pod", Baseline: "1500", Headline: true, Verdict: "unresolved", Blocks: 3, Across: &result.Across{State: "mtu=9000", Baseline: "as found"},
+		Network: "pod", Baseline: "1500", Headline: true, Judgement: result.Judgement{Verdict: "unresolved", Blocks: 3}, Across: &result.Across{State: "mtu=9000", Baseline: "as found"},
 	}}}
 	if says := words.Effect(table); !strings.HasSuffix(says, ". Against 1500, across 3 visits to each state of the cluster, paired block by block: the figures of the visits are compared as they are.") {
 		t.Errorf("it says %q", says)
@@ -20,8 +20,8 @@ func TestEffectAcross(t *testing.T) {
 }
 
 func TestAcross(t *testing.T) {
-	side := result.Delta{Network: "host", Baseline: "gw", Blocks: 6}
-	plain := result.Delta{Network: "vxlan", Baseline: "gw", Blocks: 6, Across: &result.Across{State: "vxlan", Baseline: "gw"}}
+	side := result.Delta{Network: "host", Baseline: "gw", Judgement: result.Judgement{Blocks: 6}}
+	plain := result.Delta{Network: "vxlan", Baseline: "gw", Judgement: result.Judgement{Blocks: 6}, Across: &result.Across{State: "vxlan", Baseline: "gw"}}
 	double := plain
 	double.Blocks, double.Across = 4, &result.Across{State: "wg", Baseline: "gw", Reference: "host"}
 	const begin = "Against gw, across "

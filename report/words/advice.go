@@ -109,8 +109,10 @@ func gain(d result.Delta) *result.Gain {
 // Gained says how much a gain is: "-27% [-29, -25], -7.02 µs of p50".
 func Gained(g result.Gain) string {
 	d := result.Delta{
-		Better: g.Better, Unit: g.Unit, Ratio: g.Ratio, RatioLow: g.RatioLow, RatioHigh: g.RatioHigh,
-		Difference: g.Difference, DifferenceLow: g.DifferenceLow, DifferenceHigh: g.DifferenceHigh,
+		Better: g.Better, Unit: g.Unit, Judgement: result.Judgement{
+			Ratio: g.Ratio, RatioLow: g.RatioLow, RatioHigh: g.RatioHigh,
+			Difference: g.Difference, DifferenceLow: g.DifferenceLow, DifferenceHigh: g.DifferenceHigh,
+		},
 	}
 	amount := fmt.Sprintf("%s of %s", Difference(g.Unit, g.Difference), g.Metric)
 	if g.Ratio == 0 {
