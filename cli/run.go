@@ -328,7 +328,7 @@ func (env *environment) chooseStudy(ctx context.Context, name string, o runOptio
 		}
 	}
 	made := s.Testbed.Kind
-	s.Testbed.Kind = cmp.Or(o.testbed, made)
+	s.MoveTo(cmp.Or(o.testbed, made))
 	k, err := findKind(s.Testbed.Kind)
 	if err != nil {
 		return nil, nil, err

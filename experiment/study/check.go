@@ -156,10 +156,16 @@ func inRange[T int | time.Duration | float64 | unit.Bytes | unit.BitsPerSecond](
 func decimal(v int) string                { return fmt.Sprint(v) }
 func bitRate(v unit.BitsPerSecond) string { return v.String() }
 
+// onCards are the testbeds whose nodes are joined over cards of machines.
+func onCards() []string { return []string{"ssh", "what-if"} }
+
 func (c *checker) testbed() {
 	t := c.study.Testbed
 	if !c.bad("testbed.kind") && !slices.Contains(c.known.Testbeds, t.Kind) {
 		c.fail("testbed.kind", fmt.Sprintf("unknown testbed %s", printed(t.Kind)), suggest(t.Kind, c.known.Testbeds))
+	}
+	if t.NIC != "" && !c.bad("testbed.kind") && !slices.Contains(onCards(), t.Kind) {
+		c.fail("testbed.nic", fmt.Sprintf("testbed %s has no cards to choose from", printed(t.Kind)), "write kind: "+strings.Join(onCards(), " or kind: "))
 	}
 	inRange(c, "testbed.nodes", t.Nodes, 1, maxNodesPods, decimal)
 	inRange(c, "testbed.pods", t.Pods, 1, maxNodesPods, decimal)

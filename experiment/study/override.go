@@ -298,3 +298,11 @@ func (s *Study) Clone() *Study {
 	}
 	return &c
 }
+
+// MoveTo has the study run on a kind of testbed. Cards that it names stay behind where that kind has none.
+func (s *Study) MoveTo(kind string) {
+	s.Testbed.Kind = kind
+	if !slices.Contains(onCards(), kind) {
+		s.Testbed.NIC = ""
+	}
+}

@@ -51,3 +51,13 @@ func TestOverrideOnItsTestbed(t *testing.T) {
 		t.Errorf("a network of the lab on a cluster: %v", err)
 	}
 }
+
+// TestMoveTo: the cards that a study names go with it to servers and nodes of a cluster, and to no other testbed.
+func TestMoveTo(t *testing.T) {
+	for kind, want := range map[string]string{"ssh": "take:eth2", "what-if": "take:eth2", "lab": ""} {
+		s := study.Study{Testbed: study.Testbed{Kind: "ssh", NIC: "take:eth2"}}
+		if s.MoveTo(kind); s.Testbed.Kind != kind || s.Testbed.NIC != want {
+			t.Errorf("moved to %s it is %+v", kind, s.Testbed)
+		}
+	}
+}
