@@ -106,8 +106,8 @@ func (s *Scheduler) participants(wanted func(result.Cell) bool) []result.Cell {
 	var cells []result.Cell
 	for _, c := range s.cells {
 		// What stands alongside a baseline with a state of its own does so in each of its builds.
-		beside := c.State != "" && c.State == stateOf[c.Setting()]
-		if !s.dropped[c.ID] && (takes[c.ID] || (c.Role != result.RoleCell || beside) && settings[c.Setting()]) {
+		sameState := c.State != "" && c.State == stateOf[c.Setting()]
+		if !s.dropped[c.ID] && (takes[c.ID] || (c.Role != result.RoleCell || sameState) && settings[c.Setting()]) {
 			cells = append(cells, c)
 		}
 	}

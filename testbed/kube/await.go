@@ -67,7 +67,7 @@ func running(pod *corev1.Pod) bool {
 
 // obstacle is what a pod that is not up waits for, and whether it does so in vain.
 func (l *Launcher) obstacle(ctx context.Context, pod *corev1.Pod, waited time.Duration) (hopeless bool, why error) {
-	if what := misfortune(pod); what != "" {
+	if what := podFailure(pod); what != "" {
 		return true, errors.New(what)
 	}
 	if pod.Spec.NodeName != "" && waited > nodeAskedAfter {

@@ -20,8 +20,8 @@ import (
 	"netdelta/unit"
 )
 
-// parcel is a program as it is sent to pods: read and packed once.
-type parcel struct {
+// sentProgram is the program as it is sent to pods: read and packed once.
+type sentProgram struct {
 	path string
 
 	once   sync.Once
@@ -32,7 +32,7 @@ type parcel struct {
 }
 
 // pack reads the program.
-func (p *parcel) pack() error {
+func (p *sentProgram) pack() error {
 	p.once.Do(func() {
 		if p.plain, p.err = os.ReadFile(p.path); p.err != nil {
 			p.err = fmt.Errorf("read the program that is sent to pods: %w", p.err)
@@ -95,7 +95,7 @@ const sendAtOnce = 4
 
 // deliver sends the program to a pod and has it say the digest of what arrived. What is cut by the API server is sent again.
 func (l *Launcher) deliver(ctx context.Context, at ContainerRef) error {
-	if err := l.parcel.pack(); err != nil {
+	if err := l.program.pack(); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -116,7 +116,7 @@ func (l *Launcher) deliver(ctx context.Context, at ContainerRef) error {
 	if err != nil {
 		return err
 	}
-	l.options.Log("sent netdelta to pod %s: %v of %v in %s", at.Pod, unit.Bytes(sent), unit.Bytes(len(l.parcel.plain)), time.Since(began).Round(time.Millisecond))
+	l.options.Log("sent netdelta to pod %s: %v of %v in %s", at.Pod, unit.Bytes(sent), unit.Bytes(len(l.program.plain)), time.Since(began).Round(time.Millisecond))
 	return nil
 }
 
@@ -126,8 +126,8 @@ func (l *Launcher) arrived(ctx context.Context, at ContainerRef) error {
 	if err != nil {
 		return fmt.Errorf("start what arrived: %w", err)
 	}
-	if got := strings.TrimSpace(string(out)); got != l.parcel.digest {
-		return fmt.Errorf("what arrived is not what was sent: its SHA-256 is %.64q, not %s", got, l.parcel.digest)
+	if got := strings.TrimSpace(string(out)); got != l.program.digest {
+		return fmt.Errorf("what arrived is not what was sent: its SHA-256 is %.64q, not %s", got, l.program.digest)
 	}
 	return nil
 }
@@ -168,9 +168,9 @@ func (l *Launcher) send(ctx context.Context, at ContainerRef) (int, error) {
 	case <-ctx.Done():
 		return fail(context.Cause(ctx))
 	}
-	content := l.parcel.plain
+	content := l.program.plain
 	if strings.TrimSpace(wants) == wantsPacked {
-		content = l.parcel.packed
+		content = l.program.packed
 	}
 	if _, err := s.Write(content); err != nil {
 		return fail(fmt.Errorf("send %d bytes: %w", len(content), err))

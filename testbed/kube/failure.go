@@ -48,7 +48,7 @@ func (c *Cluster) failureReason(ctx context.Context, at ContainerRef, status int
 			if at.UID != "" && pod.UID != at.UID {
 				return "its pod was deleted, and its StatefulSet has made another of its name"
 			}
-			if what := misfortune(pod); what != "" {
+			if what := podFailure(pod); what != "" {
 				return what
 			}
 			if what := c.nodeOf(ctx, pod); what != "" {
@@ -63,8 +63,8 @@ func (c *Cluster) failureReason(ctx context.Context, at ContainerRef, status int
 	return cmp.Or(last, reasonUnknown+": the API server did not answer")
 }
 
-// misfortune is what happened to a pod by its own status, "" where all is well.
-func misfortune(pod *corev1.Pod) string {
+// podFailure says how a pod failed by its own status, "" where all is well.
+func podFailure(pod *corev1.Pod) string {
 	switch s := pod.Status; {
 	case s.Reason != "":
 		return sentence("its pod was stopped: "+s.Reason, s.Message)

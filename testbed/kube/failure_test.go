@@ -50,7 +50,7 @@ func TestMisfortune(t *testing.T) {
 		{deleted, "its pod is being deleted"},
 		{podWith(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "no room\n::error::not a line of its own\n"}), "its pod was stopped: Evicted: no room ::error::not a line of its own"},
 	} {
-		if got := misfortune(c.pod); got != c.want {
+		if got := podFailure(c.pod); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}

@@ -140,7 +140,7 @@ func (f *Fleet) gather(ctx context.Context) error {
 
 // obstacle is what a pod waits for. The cluster is asked for more than the pod's own words only now and then.
 func (f *Fleet) obstacle(ctx context.Context, pod *corev1.Pod, waited time.Duration) (bool, error) {
-	if waited < unscheduledWithin && misfortune(pod) == "" && !waitsForImage(pod) {
+	if waited < unscheduledWithin && podFailure(pod) == "" && !waitsForImage(pod) {
 		return false, errors.New("it has not started yet")
 	}
 	return f.launcher.obstacle(ctx, pod, waited)

@@ -19,7 +19,7 @@ import (
 type Launcher struct {
 	cluster *Cluster
 	options Options
-	parcel  *parcel
+	program *sentProgram
 	sending chan struct{} // holds one for each pod that the program is being sent to
 	made    atomic.Bool   // a pod was, or may have been
 }
@@ -30,7 +30,7 @@ func NewLauncher(c *Cluster, o Options) (*Launcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Launcher{cluster: c, options: o, parcel: &parcel{path: o.Binary}, sending: make(chan struct{}, sendAtOnce)}, nil
+	return &Launcher{cluster: c, options: o, program: &sentProgram{path: o.Binary}, sending: make(chan struct{}, sendAtOnce)}, nil
 }
 
 // Run is what the launcher's pods are labelled with.
@@ -64,7 +64,7 @@ func (l *Launcher) Launch(ctx context.Context, w Wish) (*LivePod, error) {
 	began := time.Now()
 	l.made.Store(true)
 	if l.options.Image == "" {
-		go func() { _ = l.parcel.pack() }() // while the pod starts; who sends it hears of the error
+		go func() { _ = l.program.pack() }() // while the pod starts; who sends it hears of the error
 	}
 	made, err := create(ctx, pods, "pod", manifest)
 	if err != nil {

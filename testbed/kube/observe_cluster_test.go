@@ -30,9 +30,9 @@ func unwatched(t *testing.T, tb testbed.Testbed) (why string, places int) {
 	return seen.Client.Unwatched + seen.Server.Unwatched, len(seen.Spaces)
 }
 
-// TestLostLookoutOnCluster: an agent on a node whose pod is deleted costs proofs of that node until the next testbed has it made anew, and
+// TestLostNodeAgentOnCluster: an agent on a node whose pod is deleted costs proofs of that node until the next testbed has it made anew, and
 // nothing else; a note says so.
-func TestLostLookoutOnCluster(t *testing.T) {
+func TestLostNodeAgentOnCluster(t *testing.T) {
 	t.Parallel()
 	c := connect(t, "privileged")
 	d := newDriver(t, c, Options{NodeAgent: true})
