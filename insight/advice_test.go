@@ -213,6 +213,13 @@ func TestAdviceToMeasure(t *testing.T) {
 	vague.Need = 40
 	open := runOf(vague)
 	open.Run = "latency-1"
+	counted := open
+	counted.Ended = "builds" // as many as were asked for: more have to be
+	if all := advised(t, counted); !slices.ContainsFunc(all, func(a result.Advice) bool {
+		return len(a.How) > 0 && strings.HasPrefix(a.How[0], "netdelta run --resume DIR --builds 40 --time-budget ")
+	}) {
+		t.Errorf("advice on a run of so many builds: %+v", all)
+	}
 	for _, a := range advised(t, open) {
 		if strings.Contains(a.Why, "1 of 1 headline deltas is unresolved; about 40 builds") && strings.HasPrefix(a.How[0], "netdelta run --resume DIR --time-budget ") {
 			return

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"netdelta/experiment/plan"
 	"netdelta/experiment/studies"
 	"netdelta/insight"
 	"netdelta/network"
 	"netdelta/result"
+	"netdelta/stats"
 	"netdelta/unit"
 )
 
@@ -271,17 +273,27 @@ func more(a insight.Advice) result.Advice {
 	case a.Run.Testbed == result.Imported:
 		out.Says = "Measure more, the networks in turn: each file of a network is a build."
 	default:
-		out.How = []string{fmt.Sprintf("%s --time-budget %s", Resume(a.Run), longer(a))}
+		command := Resume(a.Run)
+		if a.Run.Ended == plan.EndedBuilds { // as many as were asked for: time alone adds none
+			command += fmt.Sprintf(" --builds %d", max(a.Need, builds(a.Run)+stats.DefaultMinBuilds))
+		}
+		out.How = []string{fmt.Sprintf("%s --time-budget %s", command, longer(a))}
 	}
 	return out
 }
 
+// builds is how many a run has, at most of a delta.
+func builds(run result.Run) int {
+	most := 0
+	for _, d := range run.Deltas {
+		most = max(most, d.Blocks)
+	}
+	return most
+}
+
 // longer is a time budget that makes the missing builds, as far as the run so far tells how long one takes: at most an hour.
 func longer(a insight.Advice) string {
-	took, builds := a.Run.Took().Minutes(), 0
-	for _, d := range a.Run.Deltas {
-		builds = max(builds, d.Blocks)
-	}
+	took, builds := a.Run.Took().Minutes(), builds(a.Run)
 	minutes := 2 * took
 	if a.Need > builds && builds > 0 {
 		minutes = took * float64(a.Need) / float64(builds)

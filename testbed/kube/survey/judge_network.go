@@ -289,7 +289,7 @@ func judgeSight(s Survey, f *findings) {
 	if s.Devices || s.NodeAgent {
 		return
 	}
-	f.note("node agent", "the devices of nodes were not looked at: cards, their speed and MTU, bonds and their hash policy",
-		"whether pods use all that the cards take is not known; in runs, the path of packets is proved weakly, from within the pods",
+	f.note("node agent", "the nodes' cards and bonds were not looked at",
+		"whether pods use all that they take is not known, and runs prove the path of packets from within the pods alone",
 		"--node-agent, in a namespace that admits it")
 }
