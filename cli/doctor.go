@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -114,19 +113,60 @@ func (env *environment) tell(findings []finding, o doctorOptions) error {
 	return env.printFindings(findings)
 }
 
+// printFindings prints what was found, to the terminal's width. A fix that several in a row have stands below the last of them.
 func (env *environment) printFindings(findings []finding) error {
-	w := tabwriter.NewWriter(env.out, 0, 0, 2, ' ', 0)
+	findings = together(findings)
+	column := 0
 	for _, f := range findings {
-		mark := "ok"
-		if !f.OK {
-			mark = "--"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", mark, f.Topic, ui.Clean(f.Says))
-		if f.Fix != "" {
-			fmt.Fprintf(w, "\t\tfix: %s\n", f.Fix)
-		}
+		column = max(column, min(len(f.Topic), topicWidth))
 	}
-	return w.Flush()
+	width := max(ui.Detect(env.terminal, env.getenv).Width-column-6, 30)
+	return ui.Print(env.out, "findings", func(out ui.Text) {
+		for i, f := range findings {
+			mark := "ok"
+			if !f.OK {
+				mark = "--"
+			}
+			lines := ui.Wrap(ui.Clean(f.Says), width)
+			if f.Fix != "" && (i+1 == len(findings) || findings[i+1].Fix != f.Fix) {
+				lines = append(lines, ui.Wrap("fix: "+ui.Clean(f.Fix), width)...)
+			}
+			topic := f.Topic
+			if len(topic) > column {
+				out.Put("%s  %s\n", mark, topic)
+				mark, topic = "", ""
+			}
+			for _, l := range lines {
+				out.Put("%-2s  %-*s  %s\n", mark, column, topic, l)
+				mark, topic = "", ""
+			}
+		}
+	})
+}
+
+// topicWidth is how wide the column of topics is at most: the text of a longer one stands below it.
+const topicWidth = 22
+
+// together puts findings of several networks, or workloads, that all run into one, at the place of the first.
+func together(findings []finding) (all []finding) {
+	at := map[string]int{}
+	for _, f := range findings {
+		kind, name, several := strings.Cut(f.Topic, " ")
+		key := kind + " " + f.Says
+		if !several || !f.OK || f.Fix != "" || kind != "network" {
+			all = append(all, f)
+			continue
+		}
+		if i, known := at[key]; known {
+			all[i].Topic = kind + "s"
+			all[i].Says += ", " + name
+			continue
+		}
+		at[key] = len(all)
+		f.Says += ": " + name
+		all = append(all, f)
+	}
+	return all
 }
 
 // diagnose looks at everything that a run depends on from where runs of this user are: with root's rights, or inside a user
