@@ -204,7 +204,7 @@ func TestRootlessDoctor(t *testing.T) {
 	u := ordinaryUser(t)
 	u.call(t, statusDone, "doctor").shows(t,
 		fmt.Sprintf("ok rights rootless: labs of user %d", u.id()), "the machine's own network cards stay out of reach", "ok packet samples",
-		"ok firewall", "ok processor time", "ok network bridge runs in the lab", "ok network bridge-nat runs in the lab", "killed runs left nothing")
+		"ok firewall", "ok processor time", "ok networks runs in the lab: host, bridge, bridge-nat, ", "killed runs left nothing")
 	var findings []struct{ Topic, Fix string }
 	if err := json.Unmarshal([]byte(u.call(t, statusDone, "doctor", "--json").stdout), &findings); err != nil {
 		t.Fatal(err)
