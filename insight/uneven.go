@@ -51,10 +51,11 @@ func (b *basis) unevenChecks(t *cellSet, m metric, paired map[string]pairedBuild
 
 // leftOutChecks compare the shares of bursts that were left out: of all networks together, and if they are alike of each.
 func (t cellSet) leftOutChecks(tests int, all []batch) []Check {
+	references := t.references()
 	check := func(cells []result.Cell, network string) *Check {
 		var gaps, own, base []float64
 		for _, s := range all {
-			x, y := t.leftOut(s, cells), t.leftOut(s, t.references())
+			x, y := t.leftOut(s, cells), t.leftOut(s, references)
 			if !math.IsNaN(x) && !math.IsNaN(y) {
 				gaps, own, base = append(gaps, x-y), append(own, x), append(base, y)
 			}

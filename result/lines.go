@@ -43,7 +43,7 @@ type journalLines struct {
 
 // next returns the next lines, checked but not yet decoded; none at the end. The error is the reader's.
 func (l *journalLines) next() ([]journalLine, error) {
-	var batch []journalLine
+	batch := make([]journalLine, 0, linesAtOnce)
 	for len(batch) < linesAtOnce {
 		text, err := readLine(l.from)
 		ended := errors.Is(err, io.EOF)
