@@ -50,7 +50,7 @@ func recipeOf(c insight.Change) recipe {
 			"Ports collide on a node, NetworkPolicy does not hold, and the pod sees the node's network.",
 		}
 	}
-	return recipe{how: installed(c.To), risk: "Another network is another set of features: policies, encryption and services are to be looked at first."}
+	return recipe{how: installed(c.To), risk: "Networks differ in features: check first what the other one has of policies, encryption and services."}
 }
 
 // findingRecipe is how what the doctor found is fixed: in the doctor's words and, where a product's needless encapsulation is to be left
