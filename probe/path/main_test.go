@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"netdelta/internal/require"
@@ -21,12 +22,17 @@ func TestMain(m *testing.M) {
 	os.Exit(testbedtest.Main(m, map[string]func() int{"give-up-raw": giveUpRaw, "prove": prove, "look": look}))
 }
 
+// trying is held while it is tried what the kernel has: where two at once have it load a module, one is told that there is none.
+var trying sync.Mutex
+
 // open opens a lab of two nodes with two pods each on a network of its own or of the catalogue.
 func open(t testing.TB, n network.Network, spec testbed.Spec) testbed.Observer {
 	t.Helper()
 	require.Namespaces(t)
 	driver := lab.NewDriver([]network.Network{n})
+	trying.Lock()
 	err := driver.Supports(t.Context(), testbed.Spec{Network: n.Name, Family: spec.Family, PodsOutlive: spec.PodsOutlive, Conditions: spec.Conditions})
+	trying.Unlock()
 	var unsupported *testbed.UnsupportedError
 	if errors.As(err, &unsupported) {
 		require.Need(t, unsupported.Need, false)

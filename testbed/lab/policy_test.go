@@ -41,7 +41,7 @@ func kinds(t *testing.T) []network.Network {
 func under(t testing.TB, spec testbed.Spec) *lab.Testbed {
 	t.Helper()
 	require.Namespaces(t)
-	driver := lab.NewDriver(network.Catalogue())
+	driver := shared()
 	err := driver.Supports(t.Context(), spec)
 	var unsupported *testbed.UnsupportedError
 	if errors.As(err, &unsupported) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"netdelta/internal/require"
@@ -17,11 +18,15 @@ import (
 	"netdelta/testbed/testbedtest"
 )
 
+// shared is one driver for tests that run side by side: it tries one need at a time. Where two at once have the kernel load the module of
+// a kind of link, one of them is told that there is no such kind.
+var shared = sync.OnceValue(func() *lab.Driver { return lab.NewDriver(network.Catalogue()) })
+
 // opened is a lab of two nodes under conditions, or skips the test where this kernel can't meet them.
 func opened(t *testing.T, spec testbed.Spec) *lab.Testbed {
 	t.Helper()
 	require.Namespaces(t)
-	driver := lab.NewDriver(network.Catalogue())
+	driver := shared()
 	err := driver.Supports(t.Context(), spec)
 	var unsupported *testbed.UnsupportedError
 	if errors.As(err, &unsupported) {
