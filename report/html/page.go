@@ -93,6 +93,9 @@ type setting struct {
 
 // newPage makes a page of a run.
 func newPage(run result.Run, trials *insight.Summaries) *page {
+	if trials == nil {
+		trials = &insight.Summaries{}
+	}
 	p := &page{Run: run, account: trials.Audit(), palette: newPalette(run.Cells)}
 	p.Settings = settings(run)
 	p.stalls, p.reasons = p.stalled(), reasons(run.Checks)
