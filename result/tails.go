@@ -5,6 +5,7 @@ import (
 	"compress/zlib"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"io"
 	"slices"
 	"sync"
@@ -99,7 +100,7 @@ func (d *tailReader) unpack(packed []byte) bool {
 		return false
 	}
 	n, err := d.inflate.Read(header[:1]) // the end, with its checksum
-	return n == 0 && err == io.EOF
+	return n == 0 && errors.Is(err, io.EOF)
 }
 
 // fill reads the counts: of one bucket after the other, or below zero of so many empty ones.
