@@ -219,17 +219,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	if demands := s.Demands(); len(demands) > 0 && !o.trust {
 		env.remember(demands) // what flags ask for, too: the run may have to be resumed
 	}
-	on := s.Testbed.Kind
-	if o.exact {
-		on = vmTestbed
-	}
-	k, err := findKind(on)
-	if err != nil {
-		return err
-	}
-	if !o.exact {
-		err = k.checkFlags(o, s)
-	}
+	k, err := kindOf(s, o)
 	if err != nil {
 		return err
 	}

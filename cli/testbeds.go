@@ -91,6 +91,18 @@ func kinds() []kind {
 	}
 }
 
+// kindOf is the kind of testbed that a study is carried out on, with the flags of the call checked against it.
+func kindOf(s *study.Study, o runOptions) (kind, error) {
+	if o.exact {
+		return findKind(vmTestbed)
+	}
+	k, err := findKind(s.Testbed.Kind)
+	if err != nil {
+		return k, err
+	}
+	return k, k.checkFlags(o, s)
+}
+
 // findKind is the kind of a name. Another name is bad usage.
 func findKind(name string) (kind, error) { return findAble(name, func(kind) bool { return true }) }
 
