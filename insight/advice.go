@@ -18,6 +18,7 @@ const (
 	AdviceDisk                      // the disk bounds Settings
 	AdviceFree                      // Networks cost nothing that matters: there is nothing to change
 	AdviceFix                       // the doctor found Finding, which has a fix
+	AdviceLastResort                // make Change where nothing else helps: the pod has no network of its own any more
 	AdviceMore                      // Open of Headlines deltas are unresolved
 	AdviceMove                      // Untried were not measured together with their alternatives
 	AdviceMTU                       // the links bound a run with small packets, and it was not measured with larger ones
@@ -43,12 +44,18 @@ type Advice struct {
 	Open, Headlines, Need int
 }
 
-// Advise says what to change, the largest gain first, then what to leave alone, then what a run lacked for more. The direct deltas
+// Advise says what to change, the largest gain first, then what to leave alone, what the doctor found, what is left as a last resort, and
+// what a run lacked for more. The direct deltas
 // come from basis.directs.
 func Advise(run result.Run, direct []result.Delta) []Advice {
 	var all []Advice
 	parts := Parts(run)
+	var escapes []Advice
 	for _, c := range Changes(run, direct) {
+		if c.escapes() {
+			escapes = append(escapes, Advice{Kind: AdviceLastResort, Change: c})
+			continue
+		}
 		all = append(all, Advice{Kind: AdviceChange, Change: c})
 	}
 	all = append(all, boundAdvice(parts)...)
@@ -58,6 +65,7 @@ func Advise(run result.Run, direct []result.Delta) []Advice {
 			all = append(all, Advice{Kind: AdviceFix, Finding: f})
 		}
 	}
+	all = append(all, escapes...)
 	all = append(all, more(run)...)
 	all = append(all, questions(run)...)
 	for i := range all {

@@ -82,7 +82,7 @@ func TestNoMoveToALab(t *testing.T) {
 	run := runOf(measured("vxlan-routed", "slower", 20, 21, 22), measured("routed", "slower", 5, 6, 7), measured("pod", "slower", 70, 75, 80))
 	away := directly("pod", measured("routed", "faster", -41, -40, -39))
 	move := directly("vxlan-routed", measured("routed", "faster", -14, -13, -12))
-	if got := saying(advised(t, run, away, move), words.KindChange); len(got) != 3 || !strings.Contains(got[1], "routed in place of pod") {
+	if got := saying(advised(t, run, away, move), words.KindChange); len(got) != 2 || !strings.Contains(got[0], "routed in place of pod") {
 		t.Errorf("in a lab: %+v", got)
 	}
 	run.Environment.Cluster, run.Environment.Servers = &result.Cluster{}, []result.Server{{}}
@@ -295,5 +295,22 @@ func TestAdviceOnNeedlessEncapsulation(t *testing.T) {
 	}
 	if undo := strings.Join(a.Undo, "\n"); !strings.Contains(undo, `"Type": "vxlan"`) {
 		t.Errorf("undo: %s", undo)
+	}
+}
+
+// A pod in its node's network is a last resort: what the doctor found comes first, and the summary has the costs as its answer.
+func TestLastResort(t *testing.T) {
+	run := runOf(measured("pod", "slower", 70, 73, 76))
+	run.Environment.Findings = []result.Finding{{Topic: "encapsulation", Says: "packets are encapsulated (vxlan)", Fix: "flannel: host-gw"}}
+	run.Advice = advised(t, run)
+	var kinds []string
+	for _, a := range run.Advice {
+		kinds = append(kinds, a.Kind)
+	}
+	if want := []string{words.KindFix, words.KindLastResort}; !slices.Equal(kinds, want) {
+		t.Errorf("kinds %q, want %q", kinds, want)
+	}
+	if summary := words.Summary(run); len(summary) == 0 || strings.Contains(summary[0], "host in place of pod") || !strings.Contains(summary[0], "pod") {
+		t.Errorf("summary %q", summary)
 	}
 }

@@ -49,6 +49,9 @@ func (c Change) pays() bool {
 	return len(c.Better) > 0 && (len(c.Worse) == 0 || sureGain(c.Better[0]) > math.Abs(Cost(c.Worse[0])))
 }
 
+// escapes says whether a change gives up a network of the pod's own for the network of its node.
+func (c Change) escapes() bool { return c.Factor == "" && (c.To == "host" || c.To == "docker:host") }
+
 // sureLoss is the least that a delta costs, by its interval.
 func sureLoss(d result.Delta) float64 {
 	low, _ := costRange(d)

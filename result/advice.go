@@ -17,7 +17,7 @@ type Goal struct {
 
 // Advice is an opportunity: a change with its gain and how to make it, or a run that would tell more.
 type Advice struct {
-	// Kind is "change" (make it), "keep" (leave it as it is), "fix" (of what the doctor found) or "measure" (run How to know more).
+	// Kind is "change" (make it), "keep" (leave it as it is), "fix" (of what the doctor found), "last-resort" (a change that gives up a network of the pod's own) or "measure" (run How to know more).
 	Kind string `json:"kind"`
 	Says string `json:"says"`
 	// Why is the evidence: in which settings, with which verdicts.

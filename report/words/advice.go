@@ -21,6 +21,8 @@ const (
 	KindKeep    = "keep"
 	KindFix     = "fix"
 	KindMeasure = "measure"
+	// KindLastResort is a change that gives up a network of the pod's own.
+	KindLastResort = "last-resort"
 )
 
 // Folder stands for the run folder in commands: a record does not know where it is kept.
@@ -45,6 +47,10 @@ func Advice(a insight.Advice) result.Advice {
 	switch a.Kind {
 	case insight.AdviceChange:
 		return opportunity(a.Change)
+	case insight.AdviceLastResort:
+		out := opportunity(a.Change)
+		out.Kind, out.Says = KindLastResort, "If all else fails, t"+strings.TrimPrefix(out.Says, "T")
+		return out
 	case insight.AdviceFree:
 		return result.Advice{
 			Kind: KindKeep,
