@@ -9,6 +9,7 @@ import (
 
 	"netdelta/experiment/study"
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // Shed is what a run left out because the machine is slower than planned.
@@ -83,7 +84,7 @@ func (s *Scheduler) when() string {
 	if s.done == 0 {
 		return "in the first build"
 	}
-	return "after " + builds(s.done)
+	return "after " + unit.Counted(s.done, "build")
 }
 
 // fitting says whether the builds that are due fit into the time that is left.
@@ -202,14 +203,6 @@ func (o Shed) Mark(cells []result.Cell) []result.Cell {
 		}
 	}
 	return marked
-}
-
-// builds counts builds in words.
-func builds(n int) string {
-	if n == 1 {
-		return "1 build"
-	}
-	return fmt.Sprintf("%d builds", n)
 }
 
 // were is the verb for n loads.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -206,6 +207,30 @@ func query(ctx context.Context, home *daemon.Sandbox, statements string) (string
 	return strings.TrimSpace(string(out)), err
 }
 
+// counting are the statements that count the rows of each of netdelta's tables.
+func counting() string {
+	var all []string
+	for _, table := range ownTables() {
+		all = append(all, "select count(*) from "+table)
+	}
+	return strings.Join(all, "; ")
+}
+
+// whole returns an error unless all tables have all their rows. Transactions put back what they take away: rows are only missing where a
+// change to the network, or the database, lost some.
+func whole(counts string, data galera.Data) error {
+	lines := strings.Fields(counts)
+	if len(lines) != data.Tables {
+		return fmt.Errorf("%d tables were counted, not %d: %s", len(lines), data.Tables, oneLine(counts))
+	}
+	for i, rows := range lines {
+		if rows != strconv.Itoa(data.Rows) {
+			return fmt.Errorf("table %s has %s rows where %d were made: what was measured since is not of the same data; look at the database's log, and run again", ownTables()[i], rows, data.Rows)
+		}
+	}
+	return nil
+}
+
 // target is the part of sysbench's runs that they have in common.
 func target(home *daemon.Sandbox, t workload.Target) sysbench.Run {
 	run := galera.Usual().Run()
@@ -221,6 +246,13 @@ func dialTarget(ctx context.Context, p result.Params, t workload.Target, cpu int
 	home, err := login(t)
 	if err != nil {
 		return nil, fmt.Errorf("oltp: %s: %w", t, err)
+	}
+	counts, err := query(ctx, home, counting())
+	if err == nil {
+		err = whole(counts, galera.Usual())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("oltp: %s at %s: look at its tables before they are used: %w", t, t.At(), err), home.Close())
 	}
 	return newClient(ctx, p, home, fmt.Sprintf("oltp: database %s at %s", t.Database(), t.At()), target(home, t), cpu, nil)
 }

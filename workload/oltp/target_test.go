@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"netdelta/result"
+	"netdelta/workload/oltp/galera"
 	"netdelta/workload/tool/sysbench"
 )
 
@@ -47,5 +48,20 @@ func TestDenied(t *testing.T) {
 	}
 	if got := marking("x"); !strings.Contains(got, "primary key") {
 		t.Errorf("strict clusters refuse the table of %q", got)
+	}
+}
+
+// Clients refuse tables that have lost rows, or gained some.
+func TestWhole(t *testing.T) {
+	data := galera.Usual()
+	for counts, says := range map[string]string{
+		"25000\n25000\n25000\n25000": "", "25000\n25000\n24999\n25000": "table sbtest3 has 24999 rows", "25001\n25000\n25000\n25000": "table sbtest1", "25000": "1 tables were counted, not 4",
+	} {
+		if err := whole(counts, data); (says == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v", counts, err)
+		}
+	}
+	if got := counting(); strings.Count(got, "select count(*) from sbtest") != data.Tables {
+		t.Error(got)
 	}
 }
