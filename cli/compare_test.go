@@ -142,7 +142,7 @@ func TestForeignFolders(t *testing.T) {
 			[]string{"trials.jsonl:1: written with schema 7", "use a newer netdelta (v1.2.3 wrote it)"}, ""},
 		{"older", edit("older", result.ResultFile, replace(`"schema": 1,`, `"schema": 0,`)), statusFailed, statusFailed,
 			[]string{`it has no "schema" of 1 or more, which every netdelta that was released has written`}, ""},
-		{"truncated", edit("truncated", result.ResultFile, func(s string) string { return s[:len(s)/2] }), statusFailed, statusFailed,
+		{"truncated", edit("truncated", result.ResultFile, func(s string) string { return s[:strings.LastIndex(s, "}")] }), statusFailed, statusFailed,
 			[]string{"result.json: unexpected end of JSON", "resume the run to write it anew"}, ""},
 		{"no-journal", remove("no-journal", result.TrialsFile), statusDone, statusNothing,
 			[]string{"no-journal has nothing to compare: its trials.jsonl is missing or empty"}, "trials.jsonl is missing: the figures are those that result.json was left with"},

@@ -94,7 +94,7 @@ type setting struct {
 // newPage makes a page of a run.
 func newPage(run result.Run, trials *insight.Summaries) *page {
 	if trials == nil {
-		trials = &insight.Summaries{}
+		trials = insight.Summarize(result.List(nil))
 	}
 	p := &page{Run: run, account: trials.Audit(), palette: newPalette(run.Cells)}
 	p.Settings = settings(run)

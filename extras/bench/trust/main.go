@@ -18,6 +18,8 @@ func main() {
 	runs := flag.Int("runs", 20, "short runs of host against host; 0 for none")
 	each := flag.Duration("each", 8*time.Second, "time budget of each of them")
 	rules := flag.Int("rules", 10, "firewall rules to find; 0 for none")
+	times := flag.Int("times", 1, "runs in which to find them")
+	margin := flag.Float64("margin", 0.5, "differences that don't matter to these runs, in percent")
 	covered := flag.Int("coverage", 0, "runs of paths with 0 to 100 rules, whose intervals and verdicts are counted; 0 for none")
 	budget := flag.Duration("budget", 15*time.Second, "time budget to find them in, and of each run of -coverage")
 	harness.Main("trust", func(ctx context.Context) error {
@@ -27,7 +29,7 @@ func main() {
 			}
 		}
 		if *rules > 0 {
-			if err := rulesFound(ctx, os.Stdout, *rules, *budget); err != nil {
+			if err := rulesFound(ctx, os.Stdout, search{rules: *rules, runs: *times, budget: *budget, margin: *margin / 100}); err != nil {
 				return err
 			}
 		}

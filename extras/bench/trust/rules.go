@@ -15,42 +15,68 @@ import (
 // widest is the half width that the interval may have: 1%.
 const widest = 0.01
 
-// rulesFound compares a routed path with the same path behind some firewall rules, in a run with six other networks.
-func rulesFound(ctx context.Context, w io.Writer, rules int, budget time.Duration) error {
+// search is what is to be found, and in what.
+type search struct {
+	rules, runs int
+	budget      time.Duration // of a run
+	margin      float64       // as a ratio less one
+}
+
+// foundShare is the share of runs in which a difference has to be found.
+const foundShare = 0.95
+
+// rulesFound compares a routed path with the same path behind some firewall rules, in runs with six other networks.
+func rulesFound(ctx context.Context, w io.Writer, s search) error {
 	networks := network.Catalogue()
 	routed, err := network.Find(networks, "routed")
 	if err != nil {
 		return err
 	}
-	filtered := network.Filtered(routed, rules)
-	record, err := measure(ctx, job{
-		networks: append(networks, filtered), baseline: "routed",
-		compare:    []string{filtered.Name, "host", "bridge", "bridge-nat", "macvlan", "vxlan", "vxlan-routed"},
-		placements: []result.Placement{result.CrossNode}, budget: budget, seed: 1, margin: 0.005,
-	})
-	if err != nil {
-		return err
+	filtered := network.Filtered(routed, s.rules)
+	fmt.Fprintf(w, "%d firewall rules on a routed path, along with six other networks, %d runs of %v:\n", s.rules, s.runs, s.budget)
+	found := 0
+	for i := range s.runs {
+		record, err := measure(ctx, job{
+			networks: append(networks, filtered), baseline: "routed",
+			compare:    []string{filtered.Name, "host", "bridge", "bridge-nat", "macvlan", "vxlan", "vxlan-routed"},
+			placements: []result.Placement{result.CrossNode}, budget: s.budget, seed: uint64(i + 1), margin: s.margin,
+		})
+		if err != nil {
+			return err
+		}
+		d, err := s.judge(w, record, filtered.Name)
+		if err != nil {
+			return err
+		}
+		if stats.Verdict(d.Verdict) == stats.Slower {
+			found++
+		}
 	}
-	fmt.Fprintf(w, "%d firewall rules on a routed path, along with six other networks, in %v:\n", rules, budget)
-	var found *result.Delta
-	for i, d := range record.Deltas {
+	if share := float64(found) / float64(s.runs); share < foundShare {
+		return fmt.Errorf("%d rules were found in %d of %d runs", s.rules, found, s.runs)
+	}
+	return nil
+}
+
+// judge prints the deltas of a run, and returns the one to be found. It returns an error if its interval is wider than it may be.
+func (s search) judge(w io.Writer, record result.Run, name string) (result.Delta, error) {
+	var found result.Delta
+	for _, d := range record.Deltas {
 		if !d.Headline {
 			continue
 		}
 		fmt.Fprintf(w, "  %-17s %s %s in %d builds, %d rounds\n", d.Network, interval(d), d.Verdict, d.Blocks, d.Rounds)
-		if d.Network == filtered.Name {
-			found = &record.Deltas[i]
+		if d.Network == name {
+			found = d
 		}
 	}
 	switch {
-	case found == nil || found.RatioLow == nil:
-		return fmt.Errorf("%s has no interval", filtered.Name)
-	case stats.Verdict(found.Verdict) != stats.Slower:
-		return fmt.Errorf("%d rules were not found: %s", rules, found.Verdict)
-	case halfWidth(*found) > widest:
-		return fmt.Errorf("the interval of %s is +-%.2f%%, wider than +-%.0f%%", filtered.Name, 100*halfWidth(*found), 100*widest)
+	case found.RatioLow == nil:
+		return found, fmt.Errorf("%s has no interval", name)
+	case halfWidth(found) > widest:
+		return found, fmt.Errorf("the interval of %s is +-%.2f%%, wider than +-%.0f%%", name, 100*halfWidth(found), 100*widest)
 	}
-	return nil
+	return found, nil
 }
 
 func halfWidth(d result.Delta) float64 { return math.Log(*d.RatioHigh / *d.RatioLow) / 2 }
