@@ -13,17 +13,17 @@ type AdviceKind int
 
 // The kinds, in the order in which they are given.
 const (
-	AdviceChange  AdviceKind = iota // make Change
-	AdviceLink                      // the links bound Settings
-	AdviceDisk                      // the disk bounds Settings
-	AdviceFree                      // Networks cost nothing that matters: there is nothing to change
-	AdviceFix                       // the doctor found Finding, which has a fix
-	AdviceLastResort                // make Change where nothing else helps: the pod has no network of its own any more
-	AdviceMore                      // Open of Headlines deltas are unresolved
-	AdviceMove                      // Untried were not measured together with their alternatives
-	AdviceMTU                       // the links bound a run with small packets, and it was not measured with larger ones
-	AdviceLeftOut                   // the time budget left settings out
-	AdviceKernel                    // Networks are unsupported here
+	AdviceChange     AdviceKind = iota // make Change
+	AdviceLink                         // the links bound Settings
+	AdviceDisk                         // the disk bounds Settings
+	AdviceFree                         // Networks cost nothing that matters: there is nothing to change
+	AdviceFix                          // the doctor found Finding, which has a fix
+	AdviceLastResort                   // make Change where nothing else helps: the pod has no network of its own any more
+	AdviceMore                         // Open of Headlines deltas are unresolved
+	AdviceMove                         // Untried were not measured together with their alternatives
+	AdviceMTU                          // the links bound a run with small packets, and it was not measured with larger ones
+	AdviceLeftOut                      // the time budget left settings out
+	AdviceKernel                       // Networks are unsupported here
 )
 
 // Advice is an opportunity: a change that the run speaks for, or a run that would tell more. It is about costs alone; what
