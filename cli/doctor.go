@@ -131,15 +131,7 @@ func (env *environment) printFindings(findings []finding) error {
 			if f.Fix != "" && (i+1 == len(findings) || findings[i+1].Fix != f.Fix) {
 				lines = append(lines, ui.Wrap("fix: "+ui.Clean(f.Fix), width)...)
 			}
-			topic := f.Topic
-			if len(topic) > column {
-				out.Put("%s  %s\n", mark, topic)
-				mark, topic = "", ""
-			}
-			for _, l := range lines {
-				out.Put("%-2s  %-*s  %s\n", mark, column, topic, l)
-				mark, topic = "", ""
-			}
+			hang(out, mark+"  "+f.Topic, column+6, lines)
 		}
 	})
 }

@@ -157,14 +157,18 @@ func grouped(all []helpGroup, names []string) []helpGroup {
 
 // printEntry prints a name and, from a column on, a text.
 func printEntry(out ui.Text, name, text string, column, width int) {
-	lines := ui.Wrap(text, max(width-column-2, 20))
-	if len(name)+1 >= column {
-		out.Put("  %s\n", name)
-		name = ""
+	hang(out, "  "+name, column+2, ui.Wrap(text, max(width-column-2, 20)))
+}
+
+// hang prints lines from a column on, and left of the first what it is about; that has a line of its own where it reaches the column.
+func hang(out ui.Text, head string, column int, lines []string) {
+	if len(head)+1 >= column {
+		out.Put("%s\n", head)
+		head = ""
 	}
 	for _, l := range lines {
-		out.Put("  %-*s%s\n", column, name, l)
-		name = ""
+		out.Put("%-*s%s\n", column, head, l)
+		head = ""
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"netdelta/report/ui"
 	"netdelta/testbed/lab/keep"
+	"netdelta/unit"
 )
 
 func newLabCommand(env *environment) *cobra.Command {
@@ -102,11 +103,7 @@ func (env *environment) listLabs(ctx context.Context, asJSON bool) error {
 
 // printLab shows a lab that is up, and what to do with it.
 func (env *environment) printLab(s keep.Status) error {
-	pods := fmt.Sprintf("%d pods", len(s.Pods))
-	if len(s.Pods) == 1 {
-		pods = "1 pod"
-	}
-	fmt.Fprintf(env.out, "lab %s is up: network %s, %s on %s\n\n", s.Name, s.Network, pods, strings.Join(nodesOf(s), ", "))
+	fmt.Fprintf(env.out, "lab %s is up: network %s, %s on %s\n\n", s.Name, s.Network, unit.Counted(len(s.Pods), "pod"), strings.Join(nodesOf(s), ", "))
 	w := tabwriter.NewWriter(env.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "  POD\tNODE\tADDRESS")
 	for _, p := range s.Pods {

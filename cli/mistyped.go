@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,36 +11,30 @@ import (
 	"netdelta/internal/suggest"
 )
 
-// What the flags' parser says of a flag that there is not, and of a value that a flag can't take.
-var (
-	unknownFlag  = regexp.MustCompile(`^unknown flag: --(\S+)$`)
-	invalidValue = regexp.MustCompile(`^invalid argument "([^"]*)" for "[^"]*(--[a-z-]+)" flag: (.*)$`)
-)
-
 // flagError says of a flag that is mistyped what would be one, in place of the words of the flags' parser.
 func flagError(cmd *cobra.Command, err error) error {
-	if m := unknownFlag.FindStringSubmatch(err.Error()); m != nil {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
 		var known []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-		if near, found := suggest.Nearest(m[1], known); found {
+		if near, found := suggest.Nearest(unknown.GetSpecifiedName(), known); found {
 			return fmt.Errorf("%w; did you mean --%s?", err, near)
 		}
+	}
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
 		return err
 	}
-	m := invalidValue.FindStringSubmatch(err.Error())
-	if m == nil {
-		return err
-	}
-	value, flag, why := m[1], m[2], m[3]
+	flag, value, why := invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap().Error()
 	switch {
 	case strings.HasPrefix(why, "time: missing unit"):
-		return fmt.Errorf("%s %s: did you mean %[2]ss? A duration has a unit: 40s, 5m, 1h", flag, value)
+		return fmt.Errorf("--%s %s: did you mean %[2]ss? A duration has a unit: 40s, 5m, 1h", flag, value)
 	case strings.HasPrefix(why, "time: "):
-		return fmt.Errorf("%s %s: not a duration; write it as 40s, 5m or 1h", flag, value)
+		return fmt.Errorf("--%s %s: not a duration; write it as 40s, 5m or 1h", flag, value)
 	case strings.HasPrefix(why, "strconv.ParseUint"):
-		return fmt.Errorf("%s %s: need a whole number, 0 or more", flag, value)
+		return fmt.Errorf("--%s %s: need a whole number, 0 or more", flag, value)
 	case strings.HasPrefix(why, "strconv.ParseInt"), strings.HasPrefix(why, "strconv.Atoi"):
-		return fmt.Errorf("%s %s: need a whole number", flag, value)
+		return fmt.Errorf("--%s %s: need a whole number", flag, value)
 	}
 	return err
 }

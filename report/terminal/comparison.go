@@ -11,6 +11,7 @@ import (
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // WriteComparison prints what changed between two runs on w, which is the terminal t: first what differs between their
@@ -44,11 +45,7 @@ func WriteComparison(w io.Writer, c result.Comparison, t ui.Terminal) error {
 
 // comparedRun is a run in a line.
 func comparedRun(r result.ComparedRun) string {
-	builds := fmt.Sprintf("%d builds", r.Builds)
-	if r.Builds == 1 {
-		builds = "1 build"
-	}
-	parts := []string{r.Run, r.Started.UTC().Format("2006-01-02 15:04 UTC"), r.Testbed, builds, ended(r.Ended)}
+	parts := []string{r.Run, r.Started.UTC().Format("2006-01-02 15:04 UTC"), r.Testbed, unit.Counted(r.Builds, "build"), ended(r.Ended)}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
 }
 
