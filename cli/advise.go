@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"netdelta/experiment/studies"
+	"netdelta/experiment/study"
 	"netdelta/insight"
 	"netdelta/network"
-	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -37,6 +37,7 @@ EXIT STATUS
 		Example: `  netdelta advise
   netdelta advise --networks flannel
   netdelta advise --testbed kubernetes --base-image busybox
+  sudo netdelta advise --testbed docker
   netdelta advise runs/latest --request 2ms --calls 8`,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
@@ -46,6 +47,12 @@ EXIT STATUS
 			}
 			if len(a) == 1 {
 				return env.adviseOn(a[0], o)
+			}
+			if !cmd.Flags().Changed("testbed") && o.whatIf {
+				o.testbed = kubeTestbed
+			}
+			if o.testbed, err = onWhatIf(o.testbed, o.whatIf); err != nil {
+				return err
 			}
 			o.call.keep(cmd.Flags())
 			if err := o.collect(func(flag string) bool { return flag == "time-budget" || cmd.Flags().Changed(flag) }); err != nil {
@@ -63,7 +70,7 @@ EXIT STATUS
 	f.BoolVar(&o.quiet, "quiet", false, "no progress on standard error")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print all advice")
 	addWait(f, &o.wait)
-	o.cluster.add(f)
+	o.addPlace(f)
 	request.add(f)
 	return cmd
 }
@@ -107,19 +114,26 @@ func (env *environment) advise(ctx context.Context, o runOptions) error {
 		return err
 	}
 	o.advice = true
-	found := k.recordFindings(ctx, env, o)
-	for _, f := range words.Findings(found) {
-		fmt.Fprintf(env.err, "doctor: %s\n", ui.Clean(f))
-	}
-	if len(found) == 0 {
-		fmt.Fprintln(env.err, "doctor: nothing to fix before a run")
-	}
-	o.findings = &found
 	if k.networks == nil {
 		if o.overrides.Networks, err = env.worthMeasuring(ctx, o.overrides.Networks); err != nil {
 			return err
 		}
-		fmt.Fprintf(env.err, "measuring for %v: %s\n", o.budget, strings.Join(o.overrides.Networks, ", "))
+	}
+	found, err := k.look(ctx, env, o)
+	switch {
+	case isUsage(err): // no testbed that could be looked at
+		return err
+	case err != nil:
+		env.log("doctor: could not look at the testbed: " + err.Error())
+	case len(found) == 0 && k.findings != nil:
+		env.log("doctor: nothing to fix before a run")
+	}
+	for _, f := range words.Findings(found) {
+		env.log("doctor: " + f)
+	}
+	o.findings = &found
+	if k.networks == nil {
+		fmt.Fprintf(env.err, "measuring for %s: %s\n", study.FormatDuration(o.budget), strings.Join(o.overrides.Networks, ", "))
 	}
 	o.overrides.Workloads, o.overrides.Factors = []string{"tcp-rr"}, []string{"message=300"}
 	return runStudy(ctx, env, studies.Default, o)

@@ -137,7 +137,7 @@ func (e usageError) Unwrap() error { return e.error }
 func isUsage(err error) bool {
 	var u usageError
 	// cobra has no type for an unknown verb; all else of a call's form is wrapped by the flag and argument hooks below.
-	return errors.As(err, &u) || strings.HasPrefix(err.Error(), "unknown command")
+	return errors.As(err, &u) || err != nil && strings.HasPrefix(err.Error(), "unknown command")
 }
 
 func newRoot(env *environment) *cobra.Command {

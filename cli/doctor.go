@@ -60,9 +60,9 @@ func newDoctorCommand(env *environment) *cobra.Command {
 			if o.testbed, err = onWhatIf(o.testbed, o.whatIf); err != nil {
 				return err
 			}
-			k, err := findKind(o.testbed)
-			if err != nil || k.examine == nil {
-				return usageError{fmt.Errorf("the doctor knows no testbed %q: need %s", o.testbed, strings.Join(kindNames(func(k kind) bool { return k.examine != nil }), ", "))}
+			k, err := findAble(o.testbed, func(k kind) bool { return k.examine != nil })
+			if err != nil {
+				return err
 			}
 			if flag := o.serversGiven(); flag != "" && !k.cards {
 				return usageError{fmt.Errorf("%s goes with --testbed %s", flag, sshTestbed)}

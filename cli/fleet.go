@@ -50,7 +50,7 @@ EXIT STATUS
 	f.DurationVar(&o.burst, "volley", 500*time.Millisecond, "how long the clients fire each time")
 	s := &strategy{name: result.StrategyFleet, question: "What does each network cost many clients that fire at the same time?"}
 	return s.command(env, cmd, "", func(_ context.Context, provider testbed.Provider) (record.Strategy, error) {
-		l, err := o.draw(env, provider.Capabilities().Usual, o.burst)
+		l, err := o.draw(env, provider.Kind(), provider.Capabilities().Usual, o.burst)
 		if err != nil {
 			return nil, err
 		}

@@ -33,6 +33,8 @@ func flagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("--%s %s: not a duration; write it as 40s, 5m or 1h", flag, value)
 	case strings.HasPrefix(why, "strconv.ParseUint"):
 		return fmt.Errorf("--%s %s: need a whole number, 0 or more", flag, value)
+	case strings.HasPrefix(why, "strconv.ParseBool"):
+		return fmt.Errorf("--%s takes no value", flag)
 	case strings.HasPrefix(why, "strconv.ParseInt"), strings.HasPrefix(why, "strconv.Atoi"):
 		return fmt.Errorf("--%s %s: need a whole number", flag, value)
 	}

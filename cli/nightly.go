@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -37,6 +38,7 @@ func (env *environment) nightly(ctx context.Context, name string, o nightlyOptio
 	}
 	ran := env.runInto(ctx, name, folder, forRun)
 	if err := endsNight(ran); err != nil {
+		_ = os.Remove(folder) // where the run did not begin it is empty, and no run's
 		return err
 	}
 	last := session.LatestWhole(earlier)

@@ -53,7 +53,7 @@ It takes three nodes to tell which one is odd, and six builds for an interval.`,
 	}
 	return s.command(env, cmd, "; a name that ends in .html is a file that the heat map is drawn in", func(ctx context.Context, provider testbed.Provider) (record.Strategy, error) {
 		able := provider.Capabilities()
-		l, err := o.draw(env, able.Usual[1:2], o.burst)
+		l, err := o.draw(env, provider.Kind(), able.Usual[1:2], o.burst)
 		if err != nil {
 			return nil, err
 		}

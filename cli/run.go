@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"netdelta/experiment"
 	"netdelta/experiment/plan"
@@ -128,11 +129,7 @@ EXIT STATUS
 func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.testbed, "testbed", "", "what to run on (default: the study's, lab)")
-	f.StringVar(&o.nodes, nodesFlag, "", "with --testbed ssh: the servers, ssh:[user@]host[:port],...; with --testbed vm: vm gives each node a guest of its own; with --testbed kubernetes, also with --what-if: names of nodes to measure")
-	o.servers.add(f)
-	f.StringVar(&o.docker, dockerFlag, "", dockerUsage)
-	o.cluster.add(f)
-	f.BoolVar(&o.whatIf, "what-if", false, whatIfUsage)
+	o.addPlace(f)
 	o.target.add(f)
 	f.StringSliceVar(&o.overrides.StorageClass, storageFlag, nil, "StorageClasses of the cluster: fio on volumes of theirs is measured, in place of a store of netdelta's; several are compared")
 	f.StringSliceVar(&o.overrides.Networks, "networks", nil, "networks to compare, in place of the study's")
@@ -163,6 +160,15 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.json, "json", false, "print one JSON document: result.json")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print what the figures rest on, each claim and all advice")
 	f.BoolVar(&o.quiet, "quiet", false, "no progress on standard error")
+}
+
+// addPlace adds the flags that say where on a testbed of some kinds a run is.
+func (o *runOptions) addPlace(f *pflag.FlagSet) {
+	f.StringVar(&o.nodes, nodesFlag, "", "with --testbed ssh: the servers, ssh:[user@]host[:port],...; with --testbed vm: vm gives each node a guest of its own; with --testbed kubernetes, also with --what-if: names of nodes to measure")
+	o.servers.add(f)
+	f.StringVar(&o.docker, dockerFlag, "", dockerUsage)
+	o.cluster.add(f)
+	f.BoolVar(&o.whatIf, whatIfFlag, false, whatIfUsage)
 }
 
 // chosen is a flag's value where the flag was given, nil where it was not.

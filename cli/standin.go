@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"netdelta/experiment/study"
@@ -18,14 +19,14 @@ func standIn(o *study.Overrides, s *study.Study, k kind) (notes []string, err er
 	replace := func(flag, name string) (string, error) {
 		p, found := network.FindProduct(strings.TrimSpace(name))
 		if near := nearProduct(name, k); near != "" && !found && !slices.ContainsFunc(s.Changes, func(c testbed.Change) bool { return c.Network == name }) {
-			return "", usageError{fmt.Errorf("%s: unknown network %q; did you mean %q?", flag, name, near)}
+			return "", usageError{fmt.Errorf("%s: unknown network %q; did you mean %s?", flag, name, near)}
 		}
 		if _, changes := s.Change(name); !found || changes {
 			return name, nil
 		}
 		if k.networks != nil && !k.networks.Added {
-			return "", usageError{fmt.Errorf("%s: in the lab network %s stands in for %s; a cluster is measured with the network that it has: "+
-				"name %s, or compare stand-ins with --testbed %s", flag, p.Network, p.Name, strings.Join(k.networks.Names, ", "), labTestbed)}
+			return "", usageError{fmt.Errorf("%s: a cluster is measured with the network that it has, not with %s: name %s; "+
+				"--%s measures %s, its stand-in, on the cluster's nodes, and --testbed %s on this machine", flag, p.Name, strings.Join(k.networks.Names, ", "), whatIfFlag, p.Network, labTestbed)}
 		}
 		note := measuredAs(p.Name, p.Network)
 		if !slices.Contains(notes, note) {
@@ -48,7 +49,8 @@ func standIn(o *study.Overrides, s *study.Study, k kind) (notes []string, err er
 	return notes, err
 }
 
-// nearProduct is the product whose name was probably meant by one that is no network's, "" for none.
+// nearProduct says which product was probably meant by a name that is no network's, or which ones where it is a system with several
+// networks; "" for none.
 func nearProduct(name string, k kind) string {
 	known := networkNames()
 	if k.networks != nil {
@@ -59,9 +61,22 @@ func nearProduct(name string, k kind) string {
 	}
 	near, _ := suggest.Nearest(name, known)
 	if _, found := network.FindProduct(near); found {
-		return near
+		return strconv.Quote(near)
 	}
-	return ""
+	var systems, modes []string
+	for _, p := range network.Products() {
+		systems = append(systems, p.System)
+	}
+	system, found := suggest.Nearest(name, systems)
+	if near != "" || !found || k.networks != nil && !k.networks.Added {
+		return ""
+	}
+	for _, p := range network.Products() {
+		if p.System == system {
+			modes = append(modes, p.Name)
+		}
+	}
+	return "one of " + strings.Join(modes, ", ")
 }
 
 // measuredAs says which network stands in for a product.
@@ -75,7 +90,7 @@ func checkLooked(flag, name string) (string, error) {
 		return p.Network, nil
 	}
 	if near := nearProduct(name, kind{}); near != "" {
-		return "", usageError{fmt.Errorf("%s: unknown network %q: did you mean %q?", flag, name, near)}
+		return "", usageError{fmt.Errorf("%s: unknown network %q; did you mean %s?", flag, name, near)}
 	}
 	if _, err := network.Find(network.Catalogue(), name); err != nil {
 		return "", usageError{fmt.Errorf("%s: %w", flag, err)}

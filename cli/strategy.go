@@ -23,7 +23,7 @@ import (
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
 	"netdelta/insight"
-	"netdelta/internal/suggest"
+	"netdelta/network"
 	"netdelta/report/strategies"
 	"netdelta/report/ui"
 	"netdelta/report/words"
@@ -212,6 +212,10 @@ func (env *environment) measure(ctx context.Context, s *strategy, provider testb
 	_, folder, err := (&session.Session{
 		Strategy: how, File: s.study, Options: s.call.values, Provider: provider, Judge: words.NewJudge(env.workloads), Wait: s.wait, Location: env.location(out, s.resume),
 	}).Run(ctx)
+	var unknown *network.UnknownError
+	if errors.As(err, &unknown) {
+		err = usageError{fmt.Errorf("--networks: %w", err)}
+	}
 	if folder == nil {
 		return badInput(err)
 	}
@@ -296,11 +300,25 @@ func (o *loadOptions) add(f *pflag.FlagSet) {
 	f.Uint64Var(&o.seed, "seed", 0, "seed of all random orders (default: drawn, and recorded)")
 }
 
-// draw gives the options that were left out their values, and returns the load that they say, in bursts of a length.
-func (o *loadOptions) draw(env *environment, usual []string, burst time.Duration) (record.Load, error) {
+// draw gives the options that were left out their values, networks in place of products too, and returns the load that they say, in
+// bursts of a length.
+func (o *loadOptions) draw(env *environment, on string, usual []string, burst time.Duration) (record.Load, error) {
 	if len(o.networks) == 0 {
 		o.networks = usual
 	}
+	k, err := findKind(on)
+	if err != nil {
+		return record.Load{}, err
+	}
+	named := study.Overrides{Networks: o.networks}
+	notes, err := standIn(&named, &study.Study{}, k)
+	if err != nil {
+		return record.Load{}, err
+	}
+	for _, n := range notes {
+		env.log(n)
+	}
+	o.networks = named.Networks
 	for o.seed == 0 {
 		o.seed = rand.Uint64()
 	}
@@ -325,25 +343,17 @@ func (env *environment) loadOf(name string, factors []string) (workload.Workload
 			return workload.Workload{}, result.Params{}, usageError{fmt.Errorf("--factor %s: one level of each parameter; it is for one load at a time", f)}
 		}
 	}
-	var names []string
-	for _, w := range env.workloads {
-		names = append(names, w.Name)
-		if w.Name != name {
-			continue
-		}
-		run := runOptions{}
-		run.overrides.Workloads, run.overrides.Placement, run.overrides.Factors = []string{name}, []string{string(result.CrossNode)}, factors
-		s, _, err := env.chooseStudy(context.Background(), studies.Default, run)
-		if err != nil {
-			return w, result.Params{}, badInput(err)
-		}
-		return w, plan.Expand(s)[0].Params, nil
+	if err := env.checkWorkload("--workload", name); err != nil {
+		return workload.Workload{}, result.Params{}, err
 	}
-	hint := "; there are: " + strings.Join(names, ", ")
-	if near, found := suggest.Nearest(name, names); found {
-		hint = "; did you mean " + near + "?"
+	w := env.workloads[slices.IndexFunc(env.workloads, func(w workload.Workload) bool { return w.Name == name })]
+	run := runOptions{}
+	run.overrides.Workloads, run.overrides.Placement, run.overrides.Factors = []string{name}, []string{string(result.CrossNode)}, factors
+	s, _, err := env.chooseStudy(context.Background(), studies.Default, run)
+	if err != nil {
+		return w, result.Params{}, badInput(err)
 	}
-	return workload.Workload{}, result.Params{}, usageError{fmt.Errorf("there is no workload %q%s", name, hint)}
+	return w, plan.Expand(s)[0].Params, nil
 }
 
 // addWait adds the flag that says how long a run waits for others.

@@ -61,7 +61,7 @@ func (env *environment) readStudy(name string) (*study.Study, error) {
 		for _, f := range studies.All() {
 			builtin = append(builtin, f.Name)
 		}
-		hint := fmt.Sprintf("the built-in studies are %v", builtin)
+		hint := "the built-in studies are " + strings.Join(builtin, ", ")
 		if near, ok := suggest.Nearest(name, builtin); ok {
 			hint = fmt.Sprintf("did you mean the built-in study %q?", near)
 		}

@@ -86,7 +86,7 @@ func kinds() []kind {
 		},
 		{
 			name: docker.Kind, about: "the networks of a container engine on this machine, Docker's or Podman's, and a lab's",
-			networks: &engine, check: checkDocker, foreign: dockerOnly, adapt: adaptToDocker, open: openDocker, examine: examineDocker,
+			networks: &engine, check: checkDocker, foreign: dockerOnly, adapt: adaptToDocker, open: openDocker, examine: examineDocker, findings: findingsHere,
 		},
 	}
 }
@@ -111,7 +111,7 @@ func findAble(name string, able func(kind) bool) (kind, error) {
 	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.name == name && able(k) })
 	switch names := kindNames(able); {
 	case i < 0 && slices.Contains(kindNames(func(kind) bool { return true }), name):
-		return kind{}, usageError{fmt.Errorf("testbed %s can't carry this out: give --testbed %s", name, strings.Join(names, " or "))}
+		return kind{}, usageError{fmt.Errorf("--testbed %s: it can't do this; it takes %s", name, strings.Join(names, ", "))}
 	case i < 0:
 		if near, found := suggest.Nearest(name, names); found {
 			return kind{}, usageError{fmt.Errorf("there is no testbed %q; did you mean %s?", name, near)}
@@ -165,7 +165,7 @@ func checkNoNodes(o runOptions, _ *study.Study) error {
 func checkGuests(o runOptions, s *study.Study) error {
 	switch {
 	case o.nodes != "" && o.nodes != vmTestbed:
-		return usageError{fmt.Errorf("--nodes %s: it takes vm", o.nodes)}
+		return usageError{fmt.Errorf("--nodes %s: a guest makes its own nodes; with --nodes vm each node is a guest", o.nodes)}
 	case o.nodes == "" && o.listener != nil:
 		return usageError{errors.New("--metrics-listen: a run inside a guest is seen from here at its end only; give each node a guest of its own by --nodes vm")}
 	case o.nodes == "":

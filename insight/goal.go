@@ -58,7 +58,7 @@ func (a *GoalAnswer) judge(run result.Run) {
 			}
 			a.Verdict = result.GoalFail
 			continue
-		case surely > 0 || surely == 0 && a.Goal.OrEqual:
+		case a.holdsAt(surely):
 			passed++
 		}
 		if surely < worst && a.Verdict != result.GoalFail {
@@ -68,6 +68,33 @@ func (a *GoalAnswer) judge(run result.Run) {
 	if a.Verdict != result.GoalFail && passed == len(deltas) && passed > 0 {
 		a.Verdict = result.GoalPass
 	}
+}
+
+// undecided are the cells of a run under way on which a goal hangs that can't be told yet.
+func (j Judge) undecided(run result.Run, trials []result.Trial) map[string]bool {
+	if len(run.Goals) == 0 {
+		return nil
+	}
+	o := j.options(run)
+	run.Deltas = judged(newBasis(run.Cells, Summarize(result.List(trials)), o).compareAll().networks, o)
+	open := map[string]bool{}
+	for _, a := range Goals(run) {
+		for _, d := range run.Deltas {
+			if a.Verdict != result.GoalUnknown || !a.isAbout(d) {
+				continue
+			}
+			low, high, known := a.interval(d, run.Confidence)
+			if surely, _ := a.holds(low, high); !known || !a.holdsAt(surely) {
+				open[d.Cell] = true
+			}
+		}
+	}
+	return open
+}
+
+// holdsAt says whether the goal holds so far from its limit.
+func (a *GoalAnswer) holdsAt(distance float64) bool {
+	return distance > 0 || distance == 0 && a.Goal.OrEqual
 }
 
 // isAbout says whether the goal speaks of a delta.

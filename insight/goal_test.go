@@ -1,6 +1,7 @@
 package insight_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -23,6 +24,24 @@ func TestGoals(t *testing.T) {
 		words.Goals(&run)
 		if g := run.Goals[0]; g.Verdict != want || g.Measured == "" {
 			t.Errorf("%s: %s (%s), want %s", goal, g.Verdict, g.Measured, want)
+		}
+	}
+}
+
+// A run goes on with a cell whose headline is resolved while a goal about it can't be told, in whatever metric.
+func TestGoalsKeepCellsOpen(t *testing.T) {
+	w := usual()
+	run := result.Run{Cells: w.cells(), Confidence: 0.95, Margin: 0.02, Adaptive: true}
+	deltas, _, _ := insight.Deltas(run.Cells, w.trials(t), insight.Options{Sequential: true})
+	at := 100 * (find(t, deltas, "vxlan", "p90").Ratio - 1)
+	for goal, want := range map[string]bool{
+		fmt.Sprintf("vxlan.p90 < %+.3f%%", at): false, fmt.Sprintf("*.p90 < %+.3f%%", at): false,
+		"vxlan.p90 < +900%": true, "vxlan.p90 < +0.001%": true, "ipip.p90 < +5%": true,
+	} {
+		run.Goals = []result.Goal{{Goal: goal}}
+		settled := insight.NewJudge(nil).Settled(run, w.trials(t))
+		if settled["vxlan"] != want || !settled["bridge"] || !settled["macvlan"] {
+			t.Errorf("with the goal %s settled are %v, want vxlan %v and all others", goal, settled, want)
 		}
 	}
 }

@@ -57,8 +57,8 @@ func (j Judge) Conclude(run *result.Run, trials *Summaries) Findings {
 	}
 }
 
-// Settled tells which cells of a run that is under way need no further builds. Only headlines count, so the histograms need
-// not be unpacked.
+// Settled tells which cells of a run that is under way need no further builds: their headlines are resolved, and no goal about them is
+// undecided. Without goals the histograms need not be unpacked.
 func (j Judge) Settled(run result.Run, trials []result.Trial) map[string]bool {
 	settled, _, _ := j.SoFar(run, trials)
 	return settled
@@ -77,6 +77,9 @@ func (j Judge) SoFar(run result.Run, trials []result.Trial) (settled map[string]
 		if HasInterval(d) && d.Ratio > 0 && (!found || math.Abs(Cost(d)) > math.Abs(Cost(farthest))) {
 			farthest, found = d, true
 		}
+	}
+	for cell := range j.undecided(run, trials) {
+		settled[cell] = false
 	}
 	return settled, farthest, found
 }

@@ -129,9 +129,9 @@ type UnknownError struct {
 // Error implements error.
 func (e *UnknownError) Error() string {
 	if e.Nearest != "" {
-		return fmt.Sprintf("unknown network %q: did you mean %q?", e.Name, e.Nearest)
+		return fmt.Sprintf("unknown network %q; did you mean %q?", e.Name, e.Nearest)
 	}
-	return fmt.Sprintf("unknown network %q: known are %s", e.Name, strings.Join(e.Known, ", "))
+	return fmt.Sprintf("unknown network %q; known are %s", e.Name, strings.Join(e.Known, ", "))
 }
 
 // Find returns the network of the given name, or an *UnknownError that suggests the nearest one. A name that begins with

@@ -73,7 +73,7 @@ func sockmap() Network {
 	return Network{
 		Name:     "sockmap",
 		Summary:  "TCP sockets of pods on one node are joined by eBPF, past all devices; all else is routed",
-		UsedBy:   []string{"Cilium (formerly, sockops)", "Merbridge", "Istio and Kuma with Merbridge"},
+		UsedBy:   []string{"Cilium sockops (formerly)", "Merbridge", "Istio and Kuma with Merbridge"},
 		Crossing: CrossByRoute,
 		Build: drafted(nil, func(d *draft) Plan {
 			p := routedPlan(d)

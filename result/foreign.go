@@ -20,7 +20,7 @@ var ErrNoRun = errors.New("not a run folder")
 func unreadable(dir string, files *Files, err error) error {
 	switch {
 	case errors.Is(err, unix.ENOTDIR):
-		return fmt.Errorf("%w: %s is %w but a file; give the folder that netdelta run named", err, dir, ErrNoRun)
+		return fmt.Errorf("%s is %w but a file (%w); give the folder that netdelta run named", dir, ErrNoRun, err)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("read the run folder: %w; change its permissions, or choose a folder that you may read and, to go on with its run, that you may write", err)
 	case !errors.Is(err, fs.ErrNotExist):
@@ -28,7 +28,7 @@ func unreadable(dir string, files *Files, err error) error {
 	case files.holdsRun():
 		return fmt.Errorf("%w: its run ended before it wrote this file, or the file was taken away; go on with it by netdelta run --resume %s", err, dir)
 	}
-	return fmt.Errorf("%w: %s is %w; give the folder that netdelta run named", err, dir, ErrNoRun)
+	return fmt.Errorf("%s is %w (%w); give the folder that netdelta run named", dir, ErrNoRun, err)
 }
 
 // holdsRun says whether a folder has any file that makes it a run's. A study alone does not: a user may keep one anywhere.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# gallery.sh RUNFOLDER makes the pictures of docs/gallery.md anew from the report of a run. It needs chromium (scripts/setup.sh test).
+# gallery.sh RUNFOLDER makes the pictures of docs/reading-a-report.md anew from the report of a run. It needs chromium (scripts/setup.sh test).
 set -euo pipefail
 
 if (($# != 1)) || [[ ! -f $1/trials.jsonl ]]; then

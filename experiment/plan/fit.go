@@ -20,17 +20,21 @@ type Fitted struct {
 	Whole time.Duration
 }
 
-// BudgetError says that not even the smallest subset fits into the time budget.
+// BudgetError says that not even the smallest subset fits into the time budget, or into what a run that goes on is given no further build.
 type BudgetError struct {
 	Budget time.Duration
 	Least  time.Duration // the least budget, rounded up to what one would type
-	Cells  int           // of the smallest subset
-	Builds int
-	Rounds int // in each build
+	Cells  int           // of the smallest subset, or of the run that goes on
+	Builds int           // 0 for a run that goes on
+	Rounds int           // in each build
 }
 
 // Error names the least budget.
 func (e *BudgetError) Error() string {
+	if e.Builds == 0 {
+		return fmt.Sprintf("a further time budget of %s is too short for another build of this run (%d cells in %d rounds); use --time-budget %s or more",
+			study.FormatDuration(e.Budget), e.Cells, e.Rounds, study.FormatDuration(e.Least))
+	}
 	return fmt.Sprintf("a time budget of %s is too short for even one workload setting (%d cells, %d builds of %d rounds); use --time-budget %s or more, or fewer networks",
 		study.FormatDuration(e.Budget), e.Cells, e.Builds, e.Rounds, study.FormatDuration(e.Least))
 }
@@ -93,6 +97,16 @@ func fit(cells []result.Cell, key loadOf, costs Costs, rules Rules) (Fitted, err
 	}
 	f.Note = note(loads, of, chosen, measured, rules.Budget, f.Whole)
 	return f, nil
+}
+
+// Another is a *BudgetError where the budget does not hold another build of the cells of a run that goes on.
+func Another(cells []result.Cell, costs Costs, rules Rules) error {
+	cells = Measured(cells)
+	least := needOf(costs, rules).with(cells).in(1)
+	if HaveStates(cells) || least <= rules.Budget { // how long a visit to one state takes, the cluster tells
+		return nil
+	}
+	return &BudgetError{Budget: rules.Budget, Least: roundUp(least), Cells: len(cells), Rounds: rules.rounds()}
 }
 
 func (r Rules) rounds() int { return max(r.Rounds, r.MinRounds, 1) }

@@ -35,6 +35,9 @@ func (s *Session) requested(ctx context.Context, r guest.Request, known study.Kn
 		return config, err
 	}
 	s.Builds = r.Builds
+	if r.Run != nil {
+		s.cells = r.Run.Cells
+	}
 	configure, err := s.prepare(ctx)
 	if err == nil {
 		config, err = configure(ctx)

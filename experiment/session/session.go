@@ -9,6 +9,7 @@ import (
 
 	"netdelta/experiment"
 	"netdelta/experiment/guest"
+	"netdelta/experiment/plan"
 	"netdelta/experiment/record"
 	"netdelta/experiment/study"
 	"netdelta/internal/machine"
@@ -47,6 +48,7 @@ type Session struct {
 	Wait time.Duration
 
 	Location
+	cells []result.Cell // inside a guest: those of the run that goes on
 
 	// Expose may stand between the run and its judge and progress while it is measured; nil leaves them. What it returns is called
 	// at the end.
@@ -123,6 +125,18 @@ func (s *Session) Plan(ctx context.Context) (experiment.Plan, error) {
 		provider = unseen{provider}
 	}
 	p, err := experiment.Prepare(ctx, s.Study, provider, s.Workloads)
+	var short *plan.BudgetError
+	if cells := s.begun(); len(cells) > 0 && (err == nil || errors.As(err, &short)) {
+		if short != nil { // of the run's first builds; it has some already
+			longer := *s.Study
+			longer.Design.TimeBudget = short.Least
+			p, err = experiment.Prepare(ctx, &longer, provider, s.Workloads)
+			p.Rules.Budget = s.Study.Design.TimeBudget
+		}
+		if err == nil {
+			err = plan.Another(cells, p.Costs, p.Rules)
+		}
+	}
 	var unknown *network.UnknownError
 	if errors.As(err, &unknown) { // of a kind of testbed whose networks are known once it is asked
 		err = &InputError{err}
@@ -131,6 +145,18 @@ func (s *Session) Plan(ctx context.Context) (experiment.Plan, error) {
 		p.FixBuilds(s.Builds)
 	}
 	return p, err
+}
+
+// begun are the cells of the run that goes on; none of a new run, or of one that was killed before it had any.
+func (s *Session) begun() []result.Cell {
+	if s.Resume == "" {
+		return s.cells
+	}
+	old, err := result.Load(s.Resume)
+	if err != nil {
+		return nil // opening the folder says what is wrong
+	}
+	return old.Cells
 }
 
 // unseen is a provider that can't be asked what it supports.

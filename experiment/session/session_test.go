@@ -9,12 +9,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"netdelta/agent"
 	"netdelta/experiment"
+	"netdelta/experiment/plan"
 	"netdelta/experiment/record"
 	"netdelta/experiment/session"
 	"netdelta/experiment/study"
@@ -179,6 +181,24 @@ func TestAnyProviderRunsAStudy(t *testing.T) {
 	}
 	if trials, err = result.LoadTrials(dir); err != nil || len(trials.Trials) != 9 {
 		t.Errorf("%d trials after it was resumed: %v", len(trials.Trials), err)
+	}
+	// The time that it is given further need hold another build alone; less is refused, and what would do is said.
+	again, _ = onLoopback(t, "first", "second", "third")
+	again.Builds, again.Resume, again.Study.Design.TimeBudget = 0, dir, time.Millisecond
+	_, _, err = again.Run(t.Context())
+	var short *plan.BudgetError
+	if !session.IsInput(err) || !errors.As(err, &short) || !strings.Contains(err.Error(), "too short for another build of this run (3 cells in 3 rounds)") {
+		t.Fatalf("a run that goes on for a millisecond: %v", err)
+	}
+	again.Study.Design.TimeBudget = short.Least
+	if _, folder, err = again.Run(t.Context()); err != nil {
+		t.Fatalf("in the time that it was said to take: %v", err)
+	}
+	if err := folder.Close(); err != nil {
+		t.Error(err)
+	}
+	if trials, err = result.LoadTrials(dir); err != nil || len(trials.Trials) < 12 {
+		t.Errorf("%d trials after it went on for %v: %v", len(trials.Trials), short.Least, err)
 	}
 	if l.opened.Load() == 0 || l.opened.Load() != l.closed.Load() {
 		t.Errorf("%d testbeds were opened and %d closed", l.opened.Load(), l.closed.Load())

@@ -107,48 +107,6 @@ func TestCommandsExist(t *testing.T) {
 	}
 }
 
-var (
-	verb = regexp.MustCompile(`\bUse: +"([a-z]+)`)
-	flag = regexp.MustCompile(`Var(?:P)?\(&[A-Za-z.]+, "([a-z-]+)"`)
-	// call is netdelta with its arguments where it is meant to be typed: on a line of its own in code, or between backticks.
-	call = regexp.MustCompile("(?m)(?:^(?:    |\t)+(?:\\$ )?|`)(?:bin/)?netdelta ([a-z]+)([^\n`]*)")
-	dash = regexp.MustCompile(`(?:^|[\s[|])--([a-z-]+)`)
-)
-
-// TestCallsExist: the verbs and flags of the program that the documents show are there.
-func TestCallsExist(t *testing.T) {
-	verbs := map[string]bool{"agent": true, "completion": true, "help": true}
-	flags := map[string]bool{"help": true, "version": true}
-	for _, s := range sources(t, false) {
-		if s.folder() != "cli" {
-			continue
-		}
-		for _, m := range verb.FindAllSubmatch(s.text, -1) {
-			verbs[string(m[1])] = true
-		}
-		for _, m := range flag.FindAllSubmatch(s.text, -1) {
-			flags[string(m[1])] = true
-		}
-	}
-	shown := 0
-	for _, f := range documents(t) {
-		for _, m := range call.FindAllSubmatch(f.text, -1) {
-			shown++
-			if !verbs[string(m[1])] {
-				t.Errorf("%s: there is no `netdelta %s`", f.path, m[1])
-			}
-			for _, d := range dash.FindAllSubmatch(m[2], -1) {
-				if !flags[string(d[1])] {
-					t.Errorf("%s: `netdelta %s` has no --%s", f.path, m[1], d[1])
-				}
-			}
-		}
-	}
-	if shown < 3 || len(verbs) < 6 || len(flags) < 6 {
-		t.Errorf("found %d calls, %d verbs, %d flags: this check looks in the wrong place", shown, len(verbs), len(flags))
-	}
-}
-
 // TestDecisionsAreNumbered: each record of a decision has a number of its own and the parts that make it one.
 func TestDecisionsAreNumbered(t *testing.T) {
 	seen := map[string]string{}

@@ -12,7 +12,7 @@ import (
 	"netdelta/result"
 )
 
-// The pictures of docs/gallery.md are made by scripts/gallery.sh, which gives the first two flags. The third is for who changes the
+// The pictures of docs/reading-a-report.md are made by scripts/gallery.sh, which gives the first two flags. The third is for who changes the
 // page and wants to see all of it.
 var (
 	pictured = flag.String("pictured", "", "make pictures of the report of this run folder")
@@ -29,7 +29,7 @@ type shot struct {
 	window        bool   // the window from there on, not what is cut out
 }
 
-// shots are the pictures of the gallery.
+// shots are those pictures.
 func shots() []shot {
 	return []shot{
 		{"report", 1280, 1180, "light", "body", true},

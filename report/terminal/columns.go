@@ -139,16 +139,19 @@ func (t table) secondColumn(metric string) column {
 	return c
 }
 
-// usersMost is the widest list of products next to a network.
-const usersMost = 22
+// Widths of the lists of products next to networks: at most, and where there is little room.
+const (
+	usersMost  = 34
+	usersLeast = 22
+)
 
 // usersColumn names the products of which networks have the datapath. There is none in a table without any.
-func (p *page) usersColumn(t table) column {
+func (p *page) usersColumn(t table, most int) column {
 	users, found := network.Users(), false
 	c := t.column("used by", false, func(d result.Delta) string {
 		text := users[d.Network]
 		found = found || text != "" && d.Network != d.Baseline
-		return ui.Shorten(p.terminal.Text(text), usersMost)
+		return wholeNames(text, most)
 	})
 	if !found {
 		return column{}
@@ -157,6 +160,22 @@ func (p *page) usersColumn(t table) column {
 		c.cells[i].style = ui.Dim
 	}
 	return c
+}
+
+// wholeNames cuts a list of names after the last that fits; of the first as much as fits is shown.
+func wholeNames(list string, columns int) string {
+	for kept := list; ; {
+		at := strings.LastIndex(kept, ", ")
+		switch {
+		case kept == list && ui.Columns(list) <= columns:
+			return list
+		case kept != list && ui.Columns(kept) < columns:
+			return kept + "…"
+		case at < 0:
+			return ui.Shorten(list, columns)
+		}
+		kept = kept[:at]
+	}
 }
 
 // unseenLegend explains the verdict "~".

@@ -231,11 +231,12 @@ func (p *page) layout(t table) layout {
 	if tail.cells == nil {
 		tail = t.secondColumn(loadedMetric)
 	}
-	users := p.usersColumn(t)
+	users := p.usersColumn(t, usersMost)
 	all, few := []column{name, cost, interval}, []column{name, cost}
 	if users.cells != nil {
 		l := p.choose(layout{before: all, after: []column{added, value, verdict, users}, least: barEnough},
-			layout{before: all, after: []column{added, verdict, users}, least: barLeast}, layout{least: never})
+			layout{before: all, after: []column{added, verdict, users}, least: barEnough},
+			layout{before: all, after: []column{added, verdict, p.usersColumn(t, usersLeast)}, least: barLeast}, layout{least: never})
 		if l.bar > 0 && l.bar < never && len(l.after) > 0 {
 			return l
 		}

@@ -158,7 +158,7 @@ func evidence(c insight.Change) string {
 		text += fmt.Sprintf("; it costs %s, %s, %s", Percent(d.Ratio), Added(d), inSetting(c, d))
 	}
 	if c.Choice != nil {
-		text += fmt.Sprintf("; of all networks the worst case of %s is the least over %s (%s against %s of %s)",
+		text += fmt.Sprintf("; the worst case of %s over %s is the least of all networks: %s, against %s of %s",
 			c.To, known(*c.Choice), Percent(c.Choice.Least.Ratio), Percent(c.Choice.Most.Ratio), c.From)
 		if len(c.Choice.Tied) > 0 {
 			text += ", tied with " + List(c.Choice.Tied)

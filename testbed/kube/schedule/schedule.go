@@ -62,11 +62,15 @@ func (o Options) Check() error {
 	if problems := validation.IsDNS1123Label(o.Name); len(problems) > 0 || len(o.Name) > mostName {
 		fault("name %q: at most %d small letters, digits and hyphens, which begin and end with a letter or digit", o.Name, mostName)
 	}
-	if problems := validation.IsDNS1123Label(o.Namespace); len(problems) > 0 {
+	if o.Namespace == "" {
+		fault("--namespace is missing: the namespace that all is in, and that pods are measured in")
+	} else if problems := validation.IsDNS1123Label(o.Namespace); len(problems) > 0 {
 		fault("namespace %q: small letters, digits and hyphens, which begin and end with a letter or digit", o.Namespace)
 	}
-	if o.Image == "" || strings.ContainsFunc(o.Image, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		fault("image %q: name one that the nodes can pull; netdelta image --push REF makes it", o.Image)
+	if o.Image == "" {
+		fault("--image is missing: one that the nodes can pull; netdelta image --push REF makes it")
+	} else if strings.ContainsFunc(o.Image, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		fault("image %q: it has characters that no image's name has", o.Image)
 	}
 	if err := checkSchedule(o.Schedule); err != nil {
 		all = append(all, err)

@@ -146,8 +146,8 @@ func TestCheck(t *testing.T) {
 	for want, spoil := range map[string]func(o *Options){
 		`name "Net": at most 52`:                      func(o *Options) { o.Name = "Net" },
 		`at most 52 small letters`:                    func(o *Options) { o.Name = strings.Repeat("x", 53) },
-		`namespace "": small`:                         func(o *Options) { o.Namespace = "" },
-		`image "": name one`:                          func(o *Options) { o.Image = "" },
+		`--namespace is missing`:                      func(o *Options) { o.Namespace = "" },
+		`--image is missing`:                          func(o *Options) { o.Image = "" },
 		`image "a b"`:                                 func(o *Options) { o.Image = "a b" },
 		`schedule "0 25 * * *": end of range`:         func(o *Options) { o.Schedule = "0 25 * * *" },
 		`schedule "nightly": expected exactly 5`:      func(o *Options) { o.Schedule = "nightly" },
