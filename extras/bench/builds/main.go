@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"netdelta/extras/bench/harness"
-	"netdelta/internal/machine"
 	"netdelta/network"
 	"netdelta/stats"
 	"netdelta/testbed/lab"
@@ -28,15 +27,11 @@ func main() {
 	times := flag.Int("times", 6, "how often each part is made anew")
 	seed := flag.Uint64("seed", 1, "seed of all random orders")
 	harness.Main("builds", func(ctx context.Context) error {
-		cpus, err := machine.AllowedCPUs()
+		cpu, own, err := harness.Spare()
 		if err != nil {
 			return err
 		}
-		own := cpus[:max(1, len(cpus)-1)]
-		if err := machine.Confine(own); err != nil {
-			return err
-		}
-		s := &survey{rng: rand.New(rand.NewPCG(*seed, 0)), rounds: *rounds, cpu: cpus[len(cpus)-1], agents: own}
+		s := &survey{rng: rand.New(rand.NewPCG(*seed, 0)), rounds: *rounds, cpu: cpu, agents: own}
 		return s.run(ctx, os.Stdout, *network, *labs, *times)
 	})
 }

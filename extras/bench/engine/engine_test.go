@@ -17,38 +17,38 @@ func TestMain(m *testing.M) {
 	os.Exit(leak.Main(m))
 }
 
-// TestAgreesWithOtherTools holds the engines against the plain loop, sockperf and iperf3 in the same namespaces: they
+// TestAgreesWithOtherTools holds the engines against the plain loop, sockperf and iperf3 in the same pods: they
 // measure the same thing, so they must agree within what a busy machine does to them.
 func TestAgreesWithOtherTools(t *testing.T) {
 	require.Namespaces(t)
 	require.Tool(t, "gcc")
-	require.Tool(t, "taskset")
-	p, err := prepare()
+	reference, err := compile(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(p.folder); err != nil {
-			t.Error(err)
-		}
-	})
-	o := options{rounds: 1, burst: 20 * time.Millisecond, size: 64}
+	o := options{turns: 16, burst: 20 * time.Millisecond, size: 64}
 	for _, protocol := range []string{"tcp", "udp"} {
-		t.Run(protocol+"-rr", func(t *testing.T) {
-			require.Tool(t, "sockperf")
-			agree(t, 0.7, 1.3, func(ends *namespaces, s *sheet) error { return latencies(t.Context(), o, p, ends, protocol, s) })
+		t.Run(protocol, func(t *testing.T) {
+			agree(t, 0.7, 1.3, func(e *ends, s *sheet) error { return e.againstLoop(t.Context(), o, reference, protocol, s) })
 		})
 	}
-	for _, flows := range []int{1, 4} {
-		t.Run(fmt.Sprintf("tcp-stream of %d", flows), func(t *testing.T) {
-			require.Tool(t, "iperf3")
-			agree(t, 0.7, 1.5, func(ends *namespaces, s *sheet) error { return streams(t.Context(), o, p, ends, flows, s) })
+	for _, c := range contests(o.size) {
+		least, most := 0.7, 1.3
+		switch c.program {
+		case "iperf3":
+			most = 1.5
+		case "wrk":
+			continue // clients of HTTP need not agree
+		}
+		t.Run(c.name, func(t *testing.T) {
+			require.Tool(t, c.program)
+			agree(t, least, most, func(e *ends, s *sheet) error { return e.againstProgram(t.Context(), c, 1, s) })
 		})
 	}
 }
 
 // agree tries up to three times whether all ratios of a measurement lie within bounds.
-func agree(t *testing.T, least, most float64, measure func(*namespaces, *sheet) error) {
+func agree(t *testing.T, least, most float64, measure func(*ends, *sheet) error) {
 	t.Helper()
 	for try := 1; ; try++ {
 		problem := compare(t, least, most, measure)
@@ -62,18 +62,18 @@ func agree(t *testing.T, least, most float64, measure func(*namespaces, *sheet) 
 	}
 }
 
-func compare(t *testing.T, least, most float64, measure func(*namespaces, *sheet) error) (problem string) {
-	ends, err := newNamespaces()
+func compare(t *testing.T, least, most float64, measure func(*ends, *sheet) error) (problem string) {
+	e, err := open(t.Context(), 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := ends.close(); err != nil {
+		if err := e.close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	s := newSheet()
-	if err := measure(ends, s); err != nil {
+	s := newSheet(64)
+	if err := measure(e, s); err != nil {
 		return err.Error()
 	}
 	compared := 0
@@ -105,33 +105,5 @@ func TestMedianInterval(t *testing.T) {
 	}
 	if low, high := medianInterval([]float64{2, 1}); low != 1 || high != 2 {
 		t.Errorf("interval of two values: [%v, %v]", low, high)
-	}
-}
-
-// TestAlign finds turns in a log whose clock is ahead, runs slow, and shows a pause that was no turn's.
-func TestAlign(t *testing.T) {
-	ms := time.Millisecond
-	turns := []span{{0, 20 * ms}, {70 * ms, 90 * ms}, {120 * ms, 140 * ms}, {200 * ms, 220 * ms}}
-	want := foreignClock{rate: 0.97, offset: 3 * time.Second}
-	packets := []packet{{at: want.at(-100 * ms)}}
-	for i, turn := range turns {
-		for at := turn.begin; at < turn.end; at += ms {
-			if i == 2 && at > turn.begin+5*ms {
-				at += 13 * ms // the processor was taken away
-			}
-			packets = append(packets, packet{at: want.at(at)})
-		}
-	}
-	got, err := align(packets, turns)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, turn := range turns {
-		if off := (got.at(turn.begin) - want.at(turn.begin)).Abs(); off > 4*ms {
-			t.Errorf("turn at %v is off by %v", turn.begin, off)
-		}
-	}
-	if _, err := align(packets[:3], turns); err == nil {
-		t.Error("turns were found where there are none")
 	}
 }

@@ -21,8 +21,8 @@ import (
 // line is one comparison: what it should be, and what it was.
 type line struct {
 	name, unit string
-	target     float64
-	atLeast    bool // the target is a lower bound
+	target     float64 // 0 for none
+	atLeast    bool    // the target is a lower bound
 	ours       []float64
 	theirs     []float64 // empty: ours is held against the target itself
 }
@@ -30,20 +30,20 @@ type line struct {
 // sheet gathers the comparisons, in the order in which they are printed.
 type sheet struct{ lines []*line }
 
-func streamName(flows int) string { return fmt.Sprintf("tcp-stream of %d / iperf3", flows) }
+func loopName(protocol string) string { return protocol + "-rr p50 / C loop" }
 
-const recordName = "recording one latency"
-
-func newSheet() *sheet {
-	return &sheet{lines: []*line{
-		{name: "tcp-rr p50 / C loop", unit: "us", target: 1.03},
-		{name: "tcp-rr p50 / sockperf", unit: "us", target: 1.00},
-		{name: "udp-rr p50 / C loop", unit: "us", target: 1.03},
-		{name: "udp-rr p50 / sockperf", unit: "us", target: 1.00},
-		{name: streamName(1), unit: "Gbit/s", target: 1.00, atLeast: true},
-		{name: streamName(4), unit: "Gbit/s", target: 1.00, atLeast: true},
-		{name: recordName, unit: "ns", target: 40},
+func newSheet(size int) *sheet {
+	s := &sheet{lines: []*line{
+		{name: loopName("tcp"), unit: "us", target: 1.03},
+		{name: loopName("udp"), unit: "us", target: 1.03},
 	}}
+	for _, c := range contests(size) {
+		for _, f := range c.figures {
+			s.lines = append(s.lines, &line{name: c.lineName(f), unit: f.unit, target: f.target, atLeast: f.atLeast})
+		}
+	}
+	s.lines = append(s.lines, &line{name: "recording one latency", unit: "ns", target: 40})
+	return s
 }
 
 func (s *sheet) add(name string, ours, theirs float64) {
@@ -72,25 +72,28 @@ func (s *sheet) print(w io.Writer) (missed int) {
 			continue
 		}
 		low, high := medianInterval(ratios)
-		middle, surely, sign := stats.Median(ratios), low, "<="
-		missing := func(v float64) bool { return v > l.target }
-		if l.atLeast {
-			surely, sign = high, ">="
-			missing = func(v float64) bool { return v < l.target }
-		}
-		verdict := "met"
-		switch {
-		case missing(surely):
-			verdict, missed = "MISSED", missed+1
-		case missing(middle):
-			verdict = "not resolved"
+		middle := stats.Median(ratios)
+		aim := "none"
+		if l.target > 0 {
+			surely, sign, missing := low, "<=", func(v float64) bool { return v > l.target }
+			if l.atLeast {
+				surely, sign, missing = high, ">=", func(v float64) bool { return v < l.target }
+			}
+			verdict := "met"
+			switch {
+			case missing(surely):
+				verdict, missed = "MISSED", missed+1
+			case missing(middle):
+				verdict = "not resolved"
+			}
+			aim = fmt.Sprintf("%s %.2f %s", sign, l.target, verdict)
 		}
 		theirs := ""
 		if len(l.theirs) > 0 {
 			theirs = scaled(stats.Quantile(l.theirs, 0.5), l.unit)
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%.4g\t[%.4g, %.4g]\t[%.4g, %.4g]\t%s %.2f %s\t%s\t%s\t%d\t\n", l.name, middle, low, high,
-			stats.Quantile(ratios, 0.25), stats.Quantile(ratios, 0.75), sign, l.target, verdict, scaled(stats.Quantile(l.ours, 0.5), l.unit), theirs, len(ratios))
+		_, _ = fmt.Fprintf(t, "%s\t%.4g\t[%.4g, %.4g]\t[%.4g, %.4g]\t%s\t%s\t%s\t%d\t\n", l.name, middle, low, high,
+			stats.Quantile(ratios, 0.25), stats.Quantile(ratios, 0.75), aim, scaled(stats.Quantile(l.ours, 0.5), l.unit), theirs, len(ratios))
 	}
 	_ = t.Flush()
 	return missed
@@ -98,7 +101,7 @@ func (s *sheet) print(w io.Writer) (missed int) {
 
 func scaled(v float64, unit string) string {
 	switch unit {
-	case "us":
+	case "us", "k/s":
 		v /= 1e3
 	case "Gbit/s":
 		v /= 1e9

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 
 	"netdelta/agent"
+	"netdelta/internal/machine"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab/udptun"
@@ -49,6 +50,17 @@ func Children() {
 	if udptun.Asked() {
 		os.Exit(udptun.Become())
 	}
+}
+
+// Spare leaves the last processor to workloads: it moves this program to the others, and with it all that it starts, unless that pins
+// itself. With one processor there is nowhere to go.
+func Spare() (cpu int, others []int, err error) {
+	cpus, err := machine.AllowedCPUs()
+	if err != nil {
+		return 0, nil, err
+	}
+	others = cpus[:max(1, len(cpus)-1)]
+	return cpus[len(cpus)-1], others, machine.Confine(others)
 }
 
 // Pair is the agents of a client and of a server, each in a pod.
