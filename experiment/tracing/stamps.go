@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"time"
 
 	"netdelta/experiment/endpoint"
 	"netdelta/experiment/measure"
 	"netdelta/probe/hops"
+	"netdelta/result"
 )
 
 // stampedPort is how far from a pair's port the port of its stamped exchange is, within the range of the pod's servers.
@@ -19,31 +19,21 @@ const stampedPort = 500
 // Stamp does what Trace does by the sockets' own time stamps, where packets can't be traced: it finds fewer hops, and needs no
 // right but that to make namespaces.
 func Stamp(ctx context.Context, c Config) ([]Cell, error) {
-	cells := make([]Cell, len(c.Cells))
-	for i := range c.Cells {
-		cells[i].Cell = c.Cells[i]
-	}
-	random := rand.New(rand.NewPCG(c.Experiment.Run.Seed, 0))
-	began := time.Now()
-	for build := 0; build < MinBuilds || time.Since(began) < c.Lasting; build++ {
-		for _, i := range random.Perm(len(cells)) {
-			t, err := c.stamped(ctx, cells[i])
-			if err != nil {
-				return nil, fmt.Errorf("build %d: %s: %w", build+1, cells[i].ID, err)
+	return c.gather(func(random *rand.Rand) ([]Traced, error) {
+		all := make([]Traced, len(c.Cells))
+		for _, i := range random.Perm(len(all)) {
+			var err error
+			if all[i], err = c.stamped(ctx, c.Cells[i]); err != nil {
+				return nil, fmt.Errorf("%s: %w", c.Cells[i].ID, err)
 			}
-			t.Build = build
-			cells[i].Builds = append(cells[i].Builds, t)
 		}
-		if c.Progress != nil {
-			c.Progress(build + 1)
-		}
-	}
-	return cells, nil
+		return all, nil
+	})
 }
 
 // stamped builds a network and exchanges messages over it.
-func (c Config) stamped(ctx context.Context, cell Cell) (t Traced, err error) {
-	pair, err := measure.NewContext(c.Experiment.Config, c.Experiment.Run).OpenPair(ctx, cell.Cell)
+func (c Config) stamped(ctx context.Context, cell result.Cell) (t Traced, err error) {
+	pair, err := measure.NewContext(c.Experiment.Config, c.Experiment.Run).OpenPair(ctx, cell)
 	if err != nil {
 		return t, err
 	}

@@ -77,23 +77,28 @@ type Cell struct {
 // Trace builds and traces the cells until the time is up. An error of a tracer that can't be had matches
 // testbed.ErrUnsupported or is a *testbed.PermissionError.
 func Trace(ctx context.Context, c Config) ([]Cell, error) {
+	return c.gather(func(random *rand.Rand) ([]Traced, error) { return c.build(ctx, random) })
+}
+
+// gather makes builds until the time is up. A build gives a Traced for each cell.
+func (c Config) gather(build func(random *rand.Rand) ([]Traced, error)) ([]Cell, error) {
 	cells := make([]Cell, len(c.Cells))
 	for i := range c.Cells {
 		cells[i].Cell = c.Cells[i]
 	}
 	random := rand.New(rand.NewPCG(c.Experiment.Run.Seed, 0))
 	began := time.Now()
-	for build := 0; build < MinBuilds || time.Since(began) < c.Lasting; build++ {
-		traced, err := c.build(ctx, random)
+	for n := 0; n < MinBuilds || time.Since(began) < c.Lasting; n++ {
+		traced, err := build(random)
 		if err != nil {
-			return nil, fmt.Errorf("build %d: %w", build+1, err)
+			return nil, fmt.Errorf("build %d: %w", n+1, err)
 		}
 		for i, t := range traced {
-			t.Build = build
+			t.Build = n
 			cells[i].Builds = append(cells[i].Builds, t)
 		}
 		if c.Progress != nil {
-			c.Progress(build + 1)
+			c.Progress(n + 1)
 		}
 	}
 	return cells, nil

@@ -95,6 +95,24 @@ func Processes(root string) ([]int, error) {
 	return pids, nil
 }
 
+// Children lists the processes that a process has started and that have not ended, those of a process that is gone being none.
+func Children(pid int) []int {
+	var pids []int
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well formed
+	for _, task := range tasks {
+		text, err := os.ReadFile(task)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, field := range strings.Fields(string(text)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
+}
+
 // OnlineCPUs lists the processors that are online, also those that this program may not run on.
 func OnlineCPUs() ([]int, error) {
 	text, err := os.ReadFile("/sys/devices/system/cpu/online")

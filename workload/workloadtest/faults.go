@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -21,6 +20,7 @@ import (
 
 	"netdelta/engine"
 	"netdelta/internal/leak"
+	"netdelta/internal/procfile"
 	"netdelta/result"
 	"netdelta/workload"
 )
@@ -71,18 +71,8 @@ func (p Process) Signal(s syscall.Signal) error {
 
 // below are the processes below one.
 func below(pid int) (all []int) {
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well formed
-	for _, task := range tasks {
-		text, err := os.ReadFile(task)
-		if err != nil {
-			continue // the thread has ended
-		}
-		for _, field := range strings.Fields(string(text)) {
-			child, err := strconv.Atoi(field)
-			if err == nil {
-				all = append(append(all, child), below(child)...)
-			}
-		}
+	for _, child := range procfile.Children(pid) {
+		all = append(append(all, child), below(child)...)
 	}
 	return all
 }

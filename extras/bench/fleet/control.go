@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 	"unsafe"
@@ -19,6 +16,7 @@ import (
 	"netdelta/agent"
 	"netdelta/experiment/fleet"
 	"netdelta/experiment/record"
+	"netdelta/internal/procfile"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed/lab"
@@ -127,20 +125,9 @@ func watch(parent int) func() int64 {
 // ofChildren is the mean of the children's own memory.
 func ofChildren(parent int) int64 {
 	sum, n := int64(0), int64(0)
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent)) // the pattern is right
-	for _, name := range tasks {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			continue // the thread has ended
-		}
-		for _, word := range strings.Fields(string(text)) {
-			pid, err := strconv.Atoi(word)
-			if err != nil {
-				continue
-			}
-			if status, err := statusOf(pid); err == nil {
-				sum, n = sum+int64(status.RssAnon), n+1
-			}
+	for _, pid := range procfile.Children(parent) {
+		if status, err := statusOf(pid); err == nil {
+			sum, n = sum+int64(status.RssAnon), n+1
 		}
 	}
 	if n == 0 {

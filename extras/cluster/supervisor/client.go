@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/owner"
+	"netdelta/internal/procfile"
 	"netdelta/testbed/rpc"
 )
 
@@ -209,27 +209,17 @@ func (f Folder) NodeProcess(name string) (int, error) {
 		return 0, err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", supervisor))
-	if err != nil {
-		return 0, err
-	}
 	var names []string
-	for _, list := range lists {
-		text, err := os.ReadFile(list)
-		if err != nil {
-			continue // a thread that has ended
+	for _, pid := range procfile.Children(supervisor) {
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		arguments := strings.Split(string(line), "\x00")
+		if err != nil || len(arguments) < 3 || arguments[1] != NodeVerb {
+			continue
 		}
-		for _, pid := range strings.Fields(string(text)) {
-			line, err := os.ReadFile("/proc/" + pid + "/cmdline")
-			arguments := strings.Split(string(line), "\x00")
-			if err != nil || len(arguments) < 3 || arguments[1] != NodeVerb {
-				continue
-			}
-			if arguments[2] == name {
-				return strconv.Atoi(pid)
-			}
-			names = append(names, arguments[2])
+		if arguments[2] == name {
+			return pid, nil
 		}
+		names = append(names, arguments[2])
 	}
 	return 0, unknown("node", name, names)
 }

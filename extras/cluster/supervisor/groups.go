@@ -1,15 +1,15 @@
 package supervisor
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // groupPatience is how long the kernel may take to let go of a control group whose last process has ended.
@@ -18,20 +18,20 @@ const groupPatience = 10 * time.Second
 // hierarchies are where this machine's control groups of version 1 are mounted. The error says so where there is none with what a
 // kubelet needs.
 func hierarchies() ([]string, error) {
-	file, err := os.Open("/proc/self/mounts")
+	mounts, err := procfs.GetMounts()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }()
-	var found, options []string
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if fields := strings.Fields(lines.Text()); len(fields) > 3 && fields[2] == "cgroup" {
-			found = append(found, fields[1])
-			options = append(options, strings.Split(fields[3], ",")...)
+	var found []string
+	controllers := map[string]string{}
+	for _, m := range mounts {
+		if m.FSType == "cgroup" {
+			found = append(found, m.MountPoint)
+			maps.Copy(controllers, m.SuperOptions)
 		}
 	}
 	for _, need := range []string{"cpu", "cpuset", "memory", "pids", "devices"} {
-		if !slices.Contains(options, need) {
+		if _, there := controllers[need]; !there {
 			return nil, fmt.Errorf("unsupported: the test cluster needs control groups of version 1 and this machine mounts none for %s: boot it with systemd.unified_cgroup_hierarchy=0, or use another machine", need)
 		}
 	}
@@ -60,13 +60,13 @@ func makeGroups(mark, node string) (string, error) {
 
 // unifiedGroup makes a node's control group of version 2, mark/NODE, and returns its folder.
 func unifiedGroup(mark, node string) (string, error) {
-	mounts, err := os.ReadFile("/proc/self/mounts")
+	mounts, err := procfs.GetMounts()
 	if err != nil {
 		return "", err
 	}
-	for line := range strings.Lines(string(mounts)) {
-		if fields := strings.Fields(line); len(fields) > 3 && fields[2] == "cgroup2" {
-			folder := filepath.Join(fields[1], mark, node)
+	for _, m := range mounts {
+		if m.FSType == "cgroup2" {
+			folder := filepath.Join(m.MountPoint, mark, node)
 			return folder, os.MkdirAll(folder, 0o755)
 		}
 	}
