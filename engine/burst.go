@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"netdelta/internal/latency"
 	"netdelta/result"
 )
 
@@ -102,4 +103,219 @@ type Totals struct {
 	Errors      int64
 	Disk        *result.Disk
 	Replication *result.Replication
+}
+
+// Tally sums up the bursts that count. The last burst waits in it until the controller has said whether it counts. It is for one
+// goroutine at a time.
+type Tally struct {
+	// Opened is what the seconds of the series count from; zero is the start of the first burst since the last Collect.
+	Opened time.Time
+	// Joins makes one point of the series of all that lie in the same second, where a second holds many bursts.
+	Joins bool
+
+	started   time.Time // of the first burst
+	totals    Totals
+	histogram *latency.Histogram
+
+	waiting bool
+	last    Burst
+	more    More
+	series  []result.Second // of the last burst
+}
+
+// More is what a burst has in addition to its figures. Each part may be left out.
+type More struct {
+	// Latencies records the latencies of its transactions.
+	Latencies func(*latency.Histogram)
+	// Series are its seconds, of which the first begins at the given one of the trial; without it the burst is one point.
+	Series func(at float64) []result.Second
+	// Add adds to the totals what is no sum of a burst's figures.
+	Add func(*Totals)
+}
+
+// Take keeps a burst that has just ended.
+func (t *Tally) Take(b Burst, more More) {
+	if t.started.IsZero() {
+		t.started = b.Start
+	}
+	origin := t.Opened
+	if origin.IsZero() {
+		origin = t.started
+	}
+	t.waiting, t.last, t.more = true, b, more
+	at := b.Start.Sub(origin).Seconds()
+	if more.Series != nil {
+		t.series = more.Series(at)
+	} else {
+		t.series = []result.Second{{At: at, Span: b.Duration.Seconds(), Transactions: b.Transactions, Bytes: b.Bytes, Lost: b.Lost}}
+	}
+}
+
+// Settle adds the last burst to the sums, or drops it.
+func (t *Tally) Settle(drop bool) {
+	waiting := t.waiting
+	t.waiting = false
+	if !waiting || drop {
+		return
+	}
+	b, sum := t.last, &t.totals
+	sum.Transactions, sum.Bytes, sum.Errors = sum.Transactions+b.Transactions, sum.Bytes+b.Bytes, sum.Errors+b.Errors
+	sum.Sent, sum.Lost, sum.Reordered = sum.Sent+b.Sent, sum.Lost+b.Lost, sum.Reordered+b.Reordered
+	if t.more.Latencies != nil {
+		if t.histogram == nil {
+			t.histogram = latency.NewHistogram()
+		}
+		t.more.Latencies(t.histogram)
+	}
+	for _, s := range t.series {
+		t.addSecond(s)
+	}
+	if t.more.Add != nil {
+		t.more.Add(sum)
+	}
+}
+
+func (t *Tally) addSecond(s result.Second) {
+	if t.Joins {
+		s.At = float64(int64(s.At))
+		if n := len(t.totals.Series); n > 0 && t.totals.Series[n-1].At == s.At {
+			p := &t.totals.Series[n-1]
+			p.Span, p.Transactions, p.Bytes, p.Lost = p.Span+s.Span, p.Transactions+s.Transactions, p.Bytes+s.Bytes, p.Lost+s.Lost
+			return
+		}
+	}
+	t.totals.Series = append(t.totals.Series, s)
+}
+
+// forget drops everything, as if there had been no burst.
+func (t *Tally) forget() {
+	*t = Tally{Opened: t.Opened, Joins: t.Joins, histogram: t.histogram}
+	if t.histogram != nil {
+		t.histogram.Reset()
+	}
+}
+
+// Collect returns the totals of the bursts that count, and starts anew; dropLast is as in Settle.
+func (t *Tally) Collect(dropLast bool) (Totals, error) {
+	t.Settle(dropLast)
+	totals := t.totals
+	if t.histogram != nil {
+		var err error
+		if totals.Histogram, err = t.histogram.Encode(); err != nil {
+			return Totals{}, err
+		}
+	}
+	t.forget()
+	return totals, nil
+}
+
+// describe is the burst that has just ended.
+func (cl *client) describe(begin time.Time) Burst {
+	c := cl.ctl
+	o := &c.outcome
+	n := o.counters
+	b := Burst{
+		Start: begin, Duration: time.Duration(c.clock.Nanoseconds(o.end - o.start)), Span: time.Duration(c.clock.Nanoseconds(o.span)),
+		Transactions: n.transactions, Bytes: n.bytes, Sent: n.sent, Lost: n.lost, Reordered: n.reordered, Errors: n.errors,
+		Switches: o.switches, CPU: time.Duration(o.cpu),
+	}
+	b.Work, b.Moved = c.work()
+	if b.Duration > 0 {
+		b.Throughput = float64(b.Bytes) * 8 / b.Duration.Seconds()
+	}
+	if c.kind.latencies() {
+		s := cl.batch.Take(&c.latency)
+		b.Min, b.P50, b.P90, b.P99, b.Mean, b.Max, b.Split = s.Min, s.P50, s.P90, s.P99, s.Mean, s.Max, s.Split
+	}
+	return b
+}
+
+// latencies records the last burst's latencies; nil where there are none.
+func (cl *client) latencies() func(*latency.Histogram) {
+	if !cl.cfg.Kind.latencies() {
+		return nil
+	}
+	return func(h *latency.Histogram) { h.Add(&cl.batch) }
+}
+
+// work is what the processor time of the last burst was spent on: its transactions and the bytes of their payload, also
+// of the warm-up. Of a TCP stream it is what the receiver has acknowledged, the messages that end the burst included; of a
+// UDP stream what was sent, since what is lost on the way has cost its sender no less. Of HTTP it is all of its bytes, heads and
+// what failed among them.
+func (c *control) work() (transactions, bytes int64) {
+	o := &c.outcome
+	sum := o.unmeasured
+	sum.add(o.counters)
+	message := int64(c.message)
+	switch c.kind {
+	case StreamOut:
+		return o.moved / message, o.moved
+	case DatagramOut:
+		return sum.sent, sum.sent * message
+	case HTTPGet:
+		return sum.transactions, o.moved
+	}
+	return sum.transactions, sum.bytes
+}
+
+// seconds cuts a burst that begins at the given second of the trial into its seconds.
+func seconds(c *control, at float64) (all []result.Second) {
+	o := &c.outcome
+	measured := time.Duration(c.clock.Nanoseconds(o.end - o.start)).Seconds()
+	if c.kind == DatagramOut {
+		// Its receiver reports at the end what has come, of the burst as a whole.
+		return []result.Second{{
+			At: at, Span: measured, Transactions: o.counters.transactions, Bytes: o.counters.bytes, Lost: o.counters.lost,
+		}}
+	}
+	var before second
+	add := func(i int64, span float64, s second) {
+		all = append(all, result.Second{
+			At:           at + float64(i),
+			Span:         span,
+			Transactions: s.transactions - before.transactions,
+			Bytes:        s.bytes - before.bytes,
+			Lost:         s.lost - before.lost,
+		})
+		before = s
+	}
+	whole := min(o.secondCount, maxSeconds)
+	for i := range whole {
+		add(i, 1, c.seconds[i])
+	}
+	rest := second{o.counters.transactions, o.counters.bytes, o.counters.lost}
+	if rest != before || whole == 0 {
+		add(whole, max(measured-float64(whole), 0), rest)
+	}
+	return all
+}
+
+// socketCounts are what the kernel has counted at a client's sockets.
+type socketCounts struct{ retransmits, segments, dropped uint64 }
+
+// read is what the kernel says of the client's sockets, and in tcp of its connections, since the last time.
+func (t *socketCounts) read(fds []int, datagrams bool) (sockets *result.Sockets, tcp *result.TCPInfo, err error) {
+	sockets = &result.Sockets{}
+	if sockets.SendBuffer, sockets.ReceiveBuffer, err = buffersOf(fds[0]); err != nil {
+		return nil, nil, err
+	}
+	if !datagrams {
+		if tcp, err = tcpInfo(fds); err != nil {
+			return nil, nil, err
+		}
+		all := tcp.Retransmits
+		tcp.Retransmits -= min(t.retransmits, all)
+		t.retransmits = all
+		all = tcp.Segments
+		tcp.Segments -= min(t.segments, all)
+		t.segments = all
+		return sockets, tcp, nil
+	}
+	var all uint64
+	for _, fd := range fds {
+		all += dropsOf(fd)
+	}
+	sockets.Dropped = all - min(t.dropped, all)
+	t.dropped = all
+	return sockets, nil, nil
 }

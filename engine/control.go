@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"unsafe"
 
@@ -218,4 +220,25 @@ func (c *control) stopped() bool { return atomic.LoadUint32(&c.stop) != 0 }
 func (c *control) fail(at step, errno native.Errno) bool {
 	c.outcome.step, c.outcome.errno = at, errno
 	return false
+}
+
+// openSignal opens a pipe by which a loop says that it has carried out an order: the Go side reads its end through the runtime's poller.
+func openSignal() (read *os.File, write int32, err error) {
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return nil, 0, fmt.Errorf("open a pipe: %w", err)
+	}
+	if err := unix.SetNonblock(pipe[0], true); err != nil {
+		return nil, 0, errors.Join(fmt.Errorf("open a pipe: %w", err), unix.Close(pipe[0]), unix.Close(pipe[1]))
+	}
+	return os.NewFile(uintptr(pipe[0]), "burst"), int32(pipe[1]), nil
+}
+
+// narrow gives file descriptors the size that the kernel gives them.
+func narrow(files []int) []int32 {
+	all := make([]int32, len(files))
+	for i, fd := range files {
+		all[i] = int32(fd)
+	}
+	return all
 }

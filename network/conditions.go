@@ -2,6 +2,10 @@ package network
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"netdelta/result"
 )
@@ -100,3 +104,123 @@ func (p Plan) patience(family result.Family) []Op {
 	}
 	return ops
 }
+
+const (
+	// MaxLinks is the most links that may join a node to the switch.
+	MaxLinks = 16
+	// MaxDelay is the longest delay of a link.
+	MaxDelay = 10 * time.Second
+)
+
+// Kinds of MAC addresses of a bond's links: the first of MaxLinks each.
+const (
+	macLink       byte = 0x20
+	macSwitchLink byte = macLink + MaxLinks
+)
+
+// The bonding modes, as the kernel names them.
+const (
+	ModeLACP         = "802.3ad"
+	ModeXOR          = "balance-xor"
+	ModeRoundRobin   = "balance-rr"
+	ModeActiveBackup = "active-backup"
+	ModeBroadcast    = "broadcast"
+	ModeTLB          = "balance-tlb"
+	ModeALB          = "balance-alb"
+)
+
+// BondModes lists the modes of bonds.
+func BondModes() []string {
+	return []string{ModeLACP, ModeXOR, ModeRoundRobin, ModeActiveBackup, ModeBroadcast, ModeTLB, ModeALB}
+}
+
+// BondHashes lists what a bond can choose the link of a packet by: the kernel's xmit_hash_policy.
+func BondHashes() []string {
+	return []string{"layer2", "layer2+3", "layer3+4", "encap2+3", "encap3+4", "vlan+srcmac"}
+}
+
+// checkLinks tells what is wrong with the links that conditions ask for.
+func checkLinks(c result.Conditions) error {
+	switch {
+	case c.LinkDelay < 0 || c.LinkDelay > MaxDelay:
+		return fmt.Errorf("a link delay of %s: need 0 to %s", c.LinkDelay, MaxDelay)
+	case !(c.LinkLoss >= 0 && c.LinkLoss < 1): // also what is not a number
+		return fmt.Errorf("a link loss of %g: need 0 or more and less than 1", c.LinkLoss)
+	case c.LinkCount < 0 || c.LinkCount > MaxLinks:
+		return fmt.Errorf("%d links of each node: need 1 to %d", c.LinkCount, MaxLinks)
+	case c.BondMode != "" && !slices.Contains(BondModes(), c.BondMode):
+		return fmt.Errorf("an unknown bond mode %q: known are %s", c.BondMode, strings.Join(BondModes(), ", "))
+	case c.BondHash != "" && !slices.Contains(BondHashes(), c.BondHash):
+		return fmt.Errorf("an unknown xmit_hash_policy %q: known are %s", c.BondHash, strings.Join(BondHashes(), ", "))
+	}
+	return nil
+}
+
+// underlayPort joins a device to the underlay switch, by one link or by a bond of several.
+func (d *draft) underlayPort(dev Device, addr MAC, switchEnd string, index int) {
+	near := End{Device: dev, Role: RolePort, MAC: addr}
+	far := End{Device: Device{InSwitch(), switchEnd}, Role: RoleSwitchPort, MAC: mac(macSwitchPort, index)}
+	if d.t.Conditions.LinkCount > 1 {
+		d.bondedPort(near, far, index)
+		return
+	}
+	d.under(Veth{A: near, B: far, MTU: d.t.MTU}, Enslave{Device: far.Device, Bridge: switchDev})
+	d.limit(near.Device, far.Device)
+}
+
+// limit holds a link to the underlay's rate in both directions. What delays and loses packets stands on the near side alone, so
+// that each way between two nodes meets it once.
+func (d *draft) limit(near, far Device) {
+	c := d.t.Conditions
+	impaired := c.LinkDelay > 0 || c.LinkLoss > 0
+	if impaired {
+		d.under(Impair{Device: near, Delay: c.LinkDelay, Loss: c.LinkLoss})
+	}
+	if d.t.Rate > 0 {
+		d.under(Shape{Device: near, Rate: d.t.Rate, Impaired: impaired}, Shape{Device: far, Rate: d.t.Rate})
+	}
+}
+
+// bondedPort joins a port to the switch by several links. The bond has the port's name, and the switch's end that by which
+// the switch knows it. Each link has the underlay's rate, delay and loss.
+func (d *draft) bondedPort(near, far End, index int) {
+	c := d.t.Conditions
+	ours := Bond{Device: near.Device, Role: near.Role, MAC: near.MAC, MTU: d.t.MTU, Mode: c.BondMode, Hash: c.BondHash}
+	theirs := Bond{Device: far.Device, Role: far.Role, MAC: far.MAC, MTU: d.t.MTU, Hash: c.BondHash}
+	for k := range c.LinkCount {
+		a, b := Device{near.In, near.Name + "p" + strconv.Itoa(k)}, Device{far.In, far.Name + "p" + strconv.Itoa(k)}
+		d.under(Veth{
+			A:   End{Device: a, Role: RoleLink, MAC: mac(macLink+byte(k), index)},
+			B:   End{Device: b, Role: RoleLink, MAC: mac(macSwitchLink+byte(k), index)},
+			MTU: d.t.MTU,
+		})
+		ours.Links, theirs.Links = append(ours.Links, a.Name), append(theirs.Links, b.Name)
+	}
+	d.under(ours)
+	var aggregates bool
+	if theirs.Mode, aggregates = switchMode(ours.Mode); aggregates {
+		d.under(theirs, Enslave{Device: far.Device, Bridge: switchDev})
+	}
+	for k, b := range theirs.Members() {
+		if !aggregates {
+			d.under(Enslave{Device: b, Bridge: switchDev})
+		}
+		d.limit(ours.Members()[k], b)
+	}
+}
+
+// switchMode is the mode of the switch's bond for a node's mode, and false where the switch has none, since the mode works
+// with any switch: its links then are ports like others. A node that sends everything on all links meets a switch that
+// takes what comes by one of them, else packets would arrive several times.
+func switchMode(node string) (mode string, aggregates bool) {
+	switch node {
+	case ModeLACP, ModeXOR, ModeRoundRobin:
+		return node, true
+	case ModeBroadcast:
+		return ModeActiveBackup, true
+	}
+	return "", false
+}
+
+// Bonds lists the bonds of a plan. What a bond has sent and received is what its links have.
+func (p Plan) Bonds() []Bond { return Of[Bond](p.all()) }

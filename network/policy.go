@@ -87,3 +87,64 @@ func iptablesPolicy(in Space, family result.Family, rules []Rule) IPTables {
 	}
 	return IPTables{In: in, Family: family, Table: "filter", Lines: lines}
 }
+
+// ebpfPolicy guards each pod of a plan by one lookup among a number of rules that never match and those that let the pods,
+// and the nodes that may stand in for them, in. It is stateless: answers come from where requests go to.
+func ebpfPolicy(t Topology, p Plan, rules int) []Op {
+	entries := make([]GuardEntry, 0, rules+1+len(t.Nodes))
+	for _, r := range unmatched(t.Family, rules) {
+		entries = append(entries, GuardEntry{From: r.From, Do: Drop})
+	}
+	entries = append(entries, GuardEntry{From: allPods(t), Do: Accept})
+	for _, n := range t.Nodes {
+		entries = append(entries, GuardEntry{From: alone(n.Address.Addr()), Do: Accept})
+	}
+	if t.Conditions.Service != "" {
+		entries = append(entries, GuardEntry{From: serviceRange(t.Family), Do: Accept}) // as with policyRules
+	}
+	var ops []Op
+	for _, e := range ending(p) {
+		devices := []string{e.Device}
+		if e.In.Kind == NodeSpace {
+			devices = append(devices, "lo")
+		}
+		ops = append(ops, Guard{In: e.In, Devices: devices, Entries: entries})
+	}
+	return ops
+}
+
+// allPods is the range that holds the pods of all nodes.
+func allPods(t Topology) netip.Prefix {
+	return netip.PrefixFrom(t.Pods[0].Address, podBits(t.Family)).Masked()
+}
+
+// Filtered is a network whose first node holds each forwarded packet against a number of firewall rules that never match: a
+// small known change to hold measurements against, since requests and responses pass the rules once each. It makes a
+// difference only where nodes route, as in routed.
+func Filtered(n Network, rules int) Network {
+	base := n.Build
+	n.Name = fmt.Sprintf("%s-filter-%d", n.Name, rules)
+	n.Summary = fmt.Sprintf("%s; the first node's firewall holds forwarded packets against %d rules", n.Summary, rules)
+	n.Build = func(t Topology) Plan {
+		p := base(t)
+		p.Ops = append(p.Ops, Rules{In: InNode(0), Family: t.Family, Table: "filter", Chains: []Chain{
+			{Name: "policy", Hook: Forwarding, Rules: unmatched(t.Family, rules)},
+		}})
+		return p
+	}
+	return n
+}
+
+// unmatched drops what comes from addresses that no pod has: those shared by carriers' customers (RFC 6598), or those that
+// stand in documentation (RFC 3849).
+func unmatched(f result.Family, count int) []Rule {
+	rules := make([]Rule, count)
+	for k := range rules {
+		from := netip.AddrFrom4([4]byte{100, 64 + byte(k>>16), byte(k >> 8), byte(k)})
+		if f == result.IPv6 {
+			from = netip.AddrFrom16([16]byte{0: 0x20, 1: 0x01, 2: 0x0d, 3: 0xb8, 13: byte(k >> 16), 14: byte(k >> 8), 15: byte(k)})
+		}
+		rules[k] = Rule{From: alone(from), Do: Drop}
+	}
+	return rules
+}

@@ -262,3 +262,64 @@ func Widened(low, center, high, confidence float64, builds, intervals int) (floa
 	factor := tQuantile(1-alpha/2/float64(intervals), freedom) / tQuantile(1-alpha/2, freedom)
 	return center - factor*(center-low), center + factor*(high-center)
 }
+
+// Unpaired is the estimate of a delta between a cell and a baseline that were not measured in turn: log values of each, one for a build,
+// of which none belongs to one of the other. The interval is Welch's (1947), as in Between. paired, from Compare, gives all else.
+func Unpaired(paired Estimate, cell, baseline []float64, o Options) Estimate {
+	o, _ = o.filled()
+	e, x, y := paired, finite(cell), finite(baseline)
+	e.Builds, e.Need, e.P = min(len(x), len(y)), o.MinBuilds, 1
+	e.Low, e.High, e.HasInterval, e.Warnings = math.NaN(), math.NaN(), false, nil
+	if e.Builds == 0 {
+		return e
+	}
+	e.Center = Mean(x) - Mean(y)
+	if e.Builds < max(2, o.MinBuilds) {
+		return e
+	}
+	u, v := varianceOf(x)/float64(len(x)), varianceOf(y)/float64(len(y))
+	if u+v == 0 {
+		return paired // all agree to the last digit: the count of builds on one side is all there is
+	}
+	e.scatter = math.Sqrt(u + v)
+	e.freedom = (u + v) * (u + v) / (u*u/float64(len(x)-1) + v*v/float64(len(y)-1))
+	half := tQuantile(1-o.Level()/2, e.freedom) * e.scatter
+	e.Low, e.High, e.HasInterval = e.Center-half, e.Center+half, true
+	e.P = e.PAgainst(0)
+	return e
+}
+
+// Places are where a cell's bursts lie against its baseline's, on the log scale: the mean of all, the middle (the estimate's
+// Center), and the typical one, which is the median.
+type Places struct{ Mean, Center, Typical float64 }
+
+// unevenLevel is how often any of the tests of a run may find unevenness in one that has none.
+const unevenLevel = 0.01
+
+// Uneven says of builds, whose deltas are judged together with so many others (tests), that the mean burst and the typical one differ by
+// more than least. The difference of two bursts is symmetric about the truth whatever their noise is, as long as the cell and its
+// baseline scatter alike: mean and median are then one. If they are not, the cell scatters otherwise, or other bursts were left out.
+func Uneven(builds []Build, tests int, least float64) (Places, bool) {
+	var p Places
+	var gaps []float64
+	for _, b := range builds {
+		b = b.believable()
+		pairs := b.pairs()
+		if len(pairs) == 0 {
+			continue
+		}
+		mean, typical := Mean(pairs), Median(pairs)
+		gaps = append(gaps, mean-typical)
+		p.Mean, p.Center, p.Typical = p.Mean+mean, p.Center+b.location(), p.Typical+typical
+	}
+	n := float64(len(gaps))
+	p = Places{p.Mean / n, p.Center / n, p.Typical / n}
+	return p, Systematic(gaps, tests, least)
+}
+
+// Systematic says that differences, one for each build, have a mean beyond +-least that chance does not explain, as one of so many
+// tests.
+func Systematic(differences []float64, tests int, least float64) bool {
+	e := Estimate{Locations: differences}
+	return math.Abs(Mean(differences)) > least && e.PAgainst(0)*float64(max(tests, 1)) < unevenLevel
+}

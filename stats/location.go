@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"netdelta/stats/order"
 )
 
@@ -74,4 +76,33 @@ func HodgesLehmann(x []float64) float64 {
 		}
 	}
 	return Median(pairs)
+}
+
+// MeanInterval is the mean of independent observations with Student's interval of the given confidence (0.95). Without at
+// least two observations the bounds are NaN.
+func MeanInterval(x []float64, confidence float64) (mean, low, high float64) {
+	mean = Mean(x)
+	n := float64(len(x))
+	if n < 2 {
+		return mean, math.NaN(), math.NaN()
+	}
+	half := tQuantile(1-(1-confidence)/2, n-1) * math.Sqrt(sampleVariance(x)/n)
+	return mean, mean - half, mean + half
+}
+
+// MedianInterval is an interval of the median of what x was drawn from, whatever its distribution: between two order statistics. The
+// values must be finite. ok is false where there are too few of them: 6 for 95%.
+func MedianInterval(x []float64, confidence float64) (low, high float64, ok bool) {
+	n := len(x)
+	// The rank of the median among n values is binomial: the interval leaves out as many at either end as it may.
+	b := distuv.Binomial{N: float64(n), P: 0.5}
+	cut := -1
+	for k := 0; 2*k < n && b.CDF(float64(k)) <= (1-confidence)/2; k++ {
+		cut = k
+	}
+	if cut < 0 {
+		return 0, 0, false
+	}
+	sorted := slices.Sorted(slices.Values(x))
+	return sorted[cut], sorted[n-1-cut], true
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/extras/cluster/image"
 	"netdelta/extras/cluster/node"
 	"netdelta/extras/cluster/supervisor"
 	"netdelta/internal/suggest"
@@ -193,5 +195,48 @@ func enter(f supervisor.Folder, arguments []string) error {
 	if err := syscall.Exec(program, command, os.Environ()); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(command, " "), err)
 	}
+	return nil
+}
+
+// programs makes the image of the programs that workloads run, and gives it to all nodes, or leaves it in an archive.
+func programs(f supervisor.Folder, arguments []string, out, complaints io.Writer) (err error) {
+	set := flag.NewFlagSet("cluster programs", flag.ContinueOnError)
+	set.SetOutput(complaints)
+	netdelta := set.String("netdelta", "", "a netdelta that the image holds, too")
+	if err := set.Parse(arguments); err != nil || set.NArg() > 1 {
+		return errUsage
+	}
+	arguments = set.Args()
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		return fmt.Errorf("find busybox: %w; 'make setup' installs it", err)
+	}
+	var archive string
+	if len(arguments) == 1 {
+		archive = arguments[0]
+	} else {
+		if _, err := f.Status(); err != nil {
+			return err
+		}
+		folder, err := os.MkdirTemp("", "netdelta-programs-*")
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+		archive = filepath.Join(folder, "programs.tar")
+	}
+	lacking, err := image.WritePrograms(archive, busybox, *netdelta)
+	if err != nil {
+		return err
+	}
+	if len(lacking) > 0 {
+		fmt.Fprintf(out, "without %s, which this machine lacks: 'make setup' installs them\n", strings.Join(lacking, " "))
+	}
+	if len(arguments) == 0 {
+		if err := f.Load(archive); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(out, image.ProgramsReference)
 	return nil
 }

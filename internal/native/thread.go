@@ -136,3 +136,14 @@ func ownFiles(keep []int32) bool {
 	_ = unix.CloseRange(next, uint(last), 0)
 	return true
 }
+
+// EnterSyscall tells the Go scheduler that this goroutine is in a system call until ExitSyscall. Both must be called by one
+// function, which is marked go:nosplit.
+//
+//go:linkname EnterSyscall runtime.entersyscall
+func EnterSyscall()
+
+// ExitSyscall ends what EnterSyscall began.
+//
+//go:linkname ExitSyscall runtime.exitsyscall
+func ExitSyscall()

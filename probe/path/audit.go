@@ -199,3 +199,167 @@ func (b *balance) unseenWraps(x crossing, t traffic) bool {
 	payload := uint64(b.needs[x])
 	return payload > math.MaxUint32/2 && t.bytes <= math.MaxUint32 && t.packets >= payload/frame
 }
+
+// Reading is what the kernel had counted at one moment.
+type Reading struct {
+	Counters map[network.Device]testbed.Counters
+	Stacks   map[network.Space]testbed.Stack
+}
+
+// change is what a device counted between two readings.
+type change struct {
+	sent, received traffic
+	// lost says why the change is not known, "" if it is: the device "vanished", "was made anew", "is not there".
+	lost string
+	// wrapped says that a counter went past its end and was corrected.
+	wrapped bool
+}
+
+// traffic is what a device carried in one direction.
+type traffic struct{ packets, bytes uint64 }
+
+func (t traffic) plus(o traffic) traffic { return traffic{t.packets + o.packets, t.bytes + o.bytes} }
+
+// both are the ones of both directions.
+func (c change) both() traffic { return c.sent.plus(c.received) }
+
+// of is the direction that sends, or the one that receives.
+func (c change) of(sends bool) traffic {
+	if sends {
+		return c.sent
+	}
+	return c.received
+}
+
+// changes holds two readings against each other, device by device.
+func changes(before, after map[network.Device]testbed.Counters) map[network.Device]change {
+	all := map[network.Device]change{}
+	for d, b := range before {
+		a, there := after[d]
+		if !there {
+			all[d] = change{lost: "vanished"}
+			continue
+		}
+		all[d] = changeOf(b, a)
+	}
+	for d, a := range after {
+		if _, there := before[d]; !there {
+			c := changeOf(testbed.Counters{Index: a.Index}, a) // it began at zero
+			c.lost = "was made"
+			all[d] = c
+		}
+	}
+	return all
+}
+
+// changeOf is what a device counted between two readings. Some drivers count in 32 bits: a counter that fell from the upper
+// half of that range is taken to have wrapped, any other fall shows that the device began anew.
+func changeOf(before, after testbed.Counters) change {
+	if before.Index != after.Index {
+		return change{lost: "was made anew"}
+	}
+	var c change
+	restarted := false
+	for _, v := range []struct {
+		before, after uint64
+		into          *uint64
+	}{
+		{before.SentPackets, after.SentPackets, &c.sent.packets}, {before.SentBytes, after.SentBytes, &c.sent.bytes},
+		{before.ReceivedPackets, after.ReceivedPackets, &c.received.packets},
+		{before.ReceivedBytes, after.ReceivedBytes, &c.received.bytes},
+	} {
+		const end, half = math.MaxUint32 + 1, (math.MaxUint32 + 1) / 2
+		switch {
+		case v.after >= v.before:
+			*v.into = v.after - v.before
+		case v.before >= half && v.before < end && v.after < half:
+			*v.into, c.wrapped = end-v.before+v.after, true
+		default:
+			restarted = true
+		}
+	}
+	if restarted {
+		return change{lost: "was made anew, or its counters were set back,"}
+	}
+	return c
+}
+
+// loss is the sentence about a device whose change is not known.
+func (c change) loss(d network.Device) string {
+	return fmt.Sprintf("%s %s while it was watched", d, c.lost)
+}
+
+// correction is the sentence about a counter that wrapped.
+func (c change) correction(d network.Device) string {
+	return fmt.Sprintf("%s counts in 32 bits and went past its end while it was watched: corrected", d)
+}
+
+// gather takes the links of bonds together: what a bond carried is what its links carried, by their own counters. A bond
+// of which one link is not known is not known either.
+func gather(changed map[network.Device]change, bonds []network.Bond) map[network.Device]change {
+	for _, b := range bonds {
+		whole, there := changed[b.Device]
+		if !there {
+			continue
+		}
+		sum := change{lost: whole.lost}
+		for _, link := range b.Members() {
+			c, there := changed[link]
+			switch {
+			case !there && sum.lost == "":
+				sum.lost = fmt.Sprintf("is without its link %s, as it seems,", link.Name)
+			case c.lost != "" && sum.lost == "":
+				sum.lost = fmt.Sprintf("is not known, since its link %s %s", link.Name, c.lost)
+			}
+			sum.sent, sum.received = sum.sent.plus(c.sent), sum.received.plus(c.received)
+			sum.wrapped = sum.wrapped || c.wrapped
+			delete(changed, link)
+		}
+		changed[b.Device] = sum
+	}
+	return changed
+}
+
+// connecting is how many bytes the packets that open and close a TCP connection have on one device, both ways: seven at most, with
+// all headers and the options that Linux gives them, and as much again for one that is sent anew.
+const connecting = 2 * 7 * (ethernetHeader + ipv6Header + 40)
+
+// past tells whether the plan takes the load past all devices. Then the proof is that none of them carried it: it arrived,
+// and so it went the other way.
+func (j *judgement) past() bool { return len(j.Request) == 0 && len(j.Response) == 0 }
+
+// shakes is what a device may have carried of connections that came and went while the load was watched, of which only
+// the payload goes past the devices.
+func (j *judgement) shakes() float64 {
+	if !j.past() {
+		return 0
+	}
+	return float64(j.Load.Connections) * float64(connecting)
+}
+
+// passed finds sampled packets with payload of a load that the plan takes past all devices.
+func (j *judgement) passed() {
+	if !j.past() {
+		return
+	}
+	j.path.Encapsulation = none
+	for _, d := range inOrder(j.changed) {
+		if n := j.on(d).payload; n > 0 {
+			j.find("%s carried %d sampled packets with payload; the plan takes it past all devices", d, n)
+		}
+	}
+}
+
+// carries tells whether a packet has payload.
+func (f frame) carries() bool { return f.headers > 0 && f.layer[0].size > f.headers }
+
+// shaken is what connections may have left on devices that the payload of flows goes past.
+func shaken(flows []Flow) unit.Bytes {
+	sum := unit.Bytes(0)
+	for _, f := range flows {
+		if len(f.Request) == 0 {
+			sum += unit.Bytes(f.Connections) * connecting
+		}
+	}
+	return sum
+}

@@ -1,6 +1,8 @@
 package path
 
 import (
+	"fmt"
+	"net/netip"
 	"slices"
 
 	"netdelta/network"
@@ -105,4 +107,82 @@ func (b *balance) opaque(flows []Flow) {
 			b.find("%s carried %d bytes in %d packets; the plan had at least %d bytes of payload pass it", d, t.bytes, t.packets, int64(least[d]))
 		}
 	}
+}
+
+// sealed tells whether packets are encrypted where they cross a device.
+func (j *judgement) sealed(d network.Device) bool {
+	return slices.ContainsFunc(j.Request, func(h network.Hop) bool { return h.Device == d && h.Encrypted })
+}
+
+// wrap names what packets are wrapped in where they cross a device.
+func (j *judgement) wrap(h network.Hop) string {
+	switch {
+	case h.Encrypted:
+		return j.Encryption.Wrap
+	case h.Encapsulated:
+		return j.Encapsulation
+	}
+	return none
+}
+
+// adds is how much longer packets are there, at least and at most.
+func (j *judgement) adds(h network.Hop) (least, most unit.Bytes) {
+	return j.Encryption.Adds(j.Overhead, h)
+}
+
+// again tells whether a packet was seen before, encrypted: IPsec hands what it has decrypted to the device once more.
+func (j *judgement) again(p testbed.Packet, f frame) bool {
+	return f.sealed == "" && !p.Outgoing && j.Encryption.Wrap == "esp" && j.sealed(p.Device)
+}
+
+// readable tells whether a packet of the pods can be read where the plan has it encrypted.
+func (j *judgement) readable(p testbed.Packet, f frame) bool {
+	if f.sealed != "" || f.control(p.Head) || !j.sealed(p.Device) {
+		return false
+	}
+	own := func(a netip.AddrPort) bool { return slices.Contains(j.Private, a.Addr()) }
+	return slices.ContainsFunc(f.layer[:f.depth], func(l layer) bool { return own(l.source) || own(l.destination) })
+}
+
+// secrets finds packets that could be read. One is enough.
+func (j *judgement) secrets() {
+	for _, h := range j.crossed() {
+		if n := j.on(h.Device).readable; n > 0 {
+			j.find("%s: %d of the pods' packets could be read; the plan has %s encrypt them", h.Device, n, j.Encryption.Kind)
+		}
+	}
+}
+
+// detour is a direction in which the plan has nothing pass a device that it otherwise has on the way: an end of a pair that a
+// program leads packets past. What passes there after all went another way than planned.
+type detour struct {
+	crossing
+	traffic traffic
+}
+
+// detours are those directions of planned devices that carried more than a limit.
+func detours(changed map[network.Device]change, need map[crossing]unit.Bytes, limit func(network.Device) float64) []detour {
+	var all []detour
+	for _, d := range inOrder(changed) {
+		out, in := crossing{d, true}, crossing{d, false}
+		_, sends := need[out]
+		_, receives := need[in]
+		if sends == receives {
+			continue
+		}
+		x := out
+		if sends {
+			x = in
+		}
+		if t := changed[d].of(x.sends); float64(t.bytes) > limit(d) {
+			all = append(all, detour{x, t})
+		}
+	}
+	return all
+}
+
+// String is a finding.
+func (d detour) String() string {
+	return fmt.Sprintf("%s %s %d bytes in %d packets; the plan has nothing pass it in that direction",
+		d.Device, d.verb(), d.traffic.bytes, d.traffic.packets)
 }

@@ -136,3 +136,73 @@ func duration(nanoseconds float64) string { return unit.Duration(whole(nanosecon
 func signed(nanoseconds float64) string { return unit.Difference(whole(nanoseconds)) }
 
 func whole(nanoseconds float64) time.Duration { return time.Duration(math.Round(nanoseconds)) }
+
+// Summary is what the page of a run says of a flame graph, which is a page of its own.
+type Summary struct {
+	// Page is the file of the graph, as the run's page links to it.
+	Page     string   `json:"page"`
+	Networks []string `json:"networks"`
+	Per      string   `json:"per"`
+	// Busy is the processor time of each network for one unit.
+	Busy      []string   `json:"busy"`
+	Functions []Function `json:"functions"`
+}
+
+// Function is one that differs between the networks, in its own time for one unit.
+type Function struct {
+	Name       string   `json:"name"`
+	Kernel     bool     `json:"kernel"`
+	Times      []string `json:"times"`
+	Difference string   `json:"difference,omitempty"`
+}
+
+// summaryMost is how many functions a summary has.
+const summaryMost = 10
+
+// Summarise sums up the graph of networks: the functions that differ most, the largest difference first.
+func Summarise(page string, sides ...Side) Summary {
+	d := drawing{Sides: sides}
+	s := Summary{Page: page, Per: d.Last().Per.Name}
+	for _, side := range sides {
+		s.Networks, s.Busy = append(s.Networks, side.Network), append(s.Busy, side.Busy())
+	}
+	rows := d.Rows()
+	for _, r := range rows[:min(len(rows), summaryMost)] {
+		s.Functions = append(s.Functions, Function{Name: r.Function, Kernel: r.Kernel, Times: r.Times, Difference: r.Delta})
+	}
+	return s
+}
+
+// WriteText prints what the page says in words: what each network took of the processors, and the functions of the page's
+// table. The error is w's.
+func WriteText(w io.Writer, sides ...Side) error {
+	return ui.Print(w, "the profile", func(out ui.Text) {
+		d := drawing{Sides: sides}
+		out.Put("Processor time for each %s\n\n", d.Last().Per.Name)
+		table := ui.NewFigures("network", "time", "idle")
+		head := []any{"function (its own time)"}
+		for _, s := range sides {
+			table.Row(s.Network, s.Busy(), s.Idle())
+			head = append(head, s.Network)
+		}
+		out.Table(table)
+		for _, s := range sides {
+			out.Put("%s: %s\n", ui.Clean(s.Network), s.Seen())
+		}
+		if len(sides) == 2 {
+			head = append(head, "difference")
+		}
+		table = ui.NewFigures(head...)
+		for _, r := range d.Rows() {
+			row := []any{r.Function}
+			for _, t := range r.Times {
+				row = append(row, t)
+			}
+			if r.Delta != "" {
+				row = append(row, r.Delta)
+			}
+			table.Row(row...)
+		}
+		out.Put("\n%s", table)
+	})
+}

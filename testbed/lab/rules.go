@@ -1,11 +1,20 @@
 package lab
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -13,6 +22,7 @@ import (
 
 	"netdelta/network"
 	"netdelta/result"
+	"netdelta/testbed"
 )
 
 // openTables speaks with nftables in the namespace of the file descriptor.
@@ -164,4 +174,146 @@ func addressField(destination, ipv6 bool) (offset, size uint32) {
 		offset += size
 	}
 	return offset, size
+}
+
+// restorePatience is how long iptables-restore may take: seconds for ten thousand rules on a slow machine.
+const restorePatience = 2 * time.Minute
+
+// restore hands a table to iptables-restore inside a namespace.
+func (s *space) restore(op network.IPTables) error {
+	path, err := superuserTool(op.Program())
+	if err != nil {
+		return &testbed.UnsupportedError{
+			Feature: "iptables", Need: "the program " + op.Program(), Fix: "install the package iptables",
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), restorePatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path)
+	cmd.Stdin = strings.NewReader(op.Text())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	lock, err := privateLock()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
+	// It would take a lock of the whole machine for a table that is all our own.
+	cmd.ExtraFiles = []*os.File{lock}
+	cmd.Env = []string{"PATH=" + superuserPath, "LC_ALL=C", "XTABLES_LOCKFILE=/proc/self/fd/3"}
+	var said []byte
+	err = s.ns.Do(func() error {
+		var err error
+		said, err = cmd.CombinedOutput()
+		return err
+	})
+	if err == nil {
+		return nil
+	}
+	text := strings.TrimSpace(string(said))
+	if len(text) > maxSaid {
+		text = text[:maxSaid] + "..."
+	}
+	err = fmt.Errorf("%s: %w: %s", path, err, text)
+	switch {
+	case says(text, "Permission denied", "you must be root"):
+		return errors.Join(unix.EPERM, err)
+	case says(text, "missing kernel module", "unable to initialize", "initialize table", "No such file or directory", "not supported", "generation id"):
+		return fmt.Errorf("%w: %w", errMissing, err)
+	}
+	return err
+}
+
+// maxSaid is how much of what a program says goes into an error, in bytes.
+const maxSaid = 1000
+
+// says tells whether a text holds one of several words.
+func says(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// privateLock is a file of this program alone, which is gone when it is closed.
+func privateLock() (*os.File, error) {
+	fd, err := unix.MemfdCreate("lock", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make a file for a lock: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "lock"), nil
+}
+
+// superuserPath is where programs for the superuser are, which the PATH of others often lacks.
+const superuserPath = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
+
+// superuserTool finds a program on the PATH or where those for the superuser are.
+func superuserTool(name string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	for dir := range strings.SplitSeq(superuserPath, ":") {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
+}
+
+// addServiceMap makes a table in the namespace of the file descriptor that resolves virtual addresses: a map from the
+// destination to the chain of its service.
+func addServiceMap(fd int, op network.ServiceMap) error {
+	c, err := openTables(fd)
+	if err != nil {
+		return err
+	}
+	key := nftables.TypeIPAddr
+	if op.Family == result.IPv6 {
+		key = nftables.TypeIP6Addr
+	}
+	table := c.AddTable(newTable("services", op.Family))
+	// An ID is of a transaction alone. One that is given keeps the library from drawing one from a counter that it does not guard.
+	set := &nftables.Set{ID: 1, Table: table, Name: "services", IsMap: true, KeyType: key, DataType: nftables.TypeVerdict}
+	if err := c.AddSet(set, nil); err != nil {
+		return fmt.Errorf("add the map: %w", err)
+	}
+	parts := flusher{c: c}
+	for k, v := range op.Services {
+		chain := c.AddChain(&nftables.Chain{Name: "service-" + strconv.Itoa(k), Table: table})
+		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: translate(v.Backend)})
+		err := c.SetAddElements(set, []nftables.SetElement{{
+			Key: v.Virtual.AsSlice(), VerdictData: &expr.Verdict{Kind: expr.VerdictGoto, Chain: chain.Name},
+		}})
+		if err != nil {
+			return fmt.Errorf("add service %s: %w", v, err)
+		}
+		const messages = 3
+		if err := parts.made(messages); err != nil {
+			return err
+		}
+	}
+	// Last, for it makes the others count.
+	out := c.AddChain(&nftables.Chain{
+		Name: "out", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookOutput,
+		Priority: nftables.ChainPriorityNATDest,
+	})
+	offset, size := addressField(true, op.Family == result.IPv6)
+	c.AddRule(&nftables.Rule{Table: table, Chain: out, Exprs: []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: size},
+		&expr.Lookup{SourceRegister: 1, DestRegister: 0, IsDestRegSet: true, SetName: set.Name, SetID: set.ID},
+	}})
+	return c.Flush()
+}
+
+// flusher sends messages in parts: the kernel's answers to some hundred at once would not fit a socket's buffer.
+type flusher struct {
+	c       *nftables.Conn
+	waiting int
+}
+
+const messagesAtOnce = 120
+
+// made counts messages that wait, and sends them when there are enough.
+func (f *flusher) made(count int) error {
+	if f.waiting += count; f.waiting < messagesAtOnce {
+		return nil
+	}
+	f.waiting = 0
+	return f.c.Flush()
 }

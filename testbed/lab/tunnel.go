@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
 	"time"
 
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+	"golang.zx2c4.com/wireguard/wgctrl"
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"netdelta/internal/machine"
 	"netdelta/network"
@@ -213,4 +218,135 @@ func (d *Driver) others() []int {
 		}
 	}
 	return left
+}
+
+// tunnelHops is how far wrapped packets may go: as far as most packets may.
+const tunnelHops = 64
+
+// ipTunnel makes a tunnel over the device that it names, which also ties packets to groups on the link to that device.
+func (b *builder) ipTunnel(op network.Tunnel) error {
+	s, i, err := b.device(op.Under)
+	if err != nil {
+		return err
+	}
+	a := attrs(op.Name, network.MAC{}, op.MTU)
+	local, remote := op.Local.AsSlice(), net.IP(nil)
+	if op.Remote.IsValid() {
+		remote = op.Remote.AsSlice()
+	}
+	switch {
+	case op.Kind == network.IPIP && op.Local.Is4():
+		return s.nl.LinkAdd(&netlink.Iptun{
+			LinkAttrs: a, Link: uint32(i), Local: local, Remote: remote, Ttl: tunnelHops, Proto: uint8(network.ProtocolIPIP), PMtuDisc: 1,
+		})
+	case op.Kind == network.IPIP:
+		return s.nl.LinkAdd(&netlink.Ip6tnl{
+			LinkAttrs: a, Link: uint32(i), Local: local, Remote: remote, Ttl: tunnelHops, Proto: uint8(network.ProtocolIPIP6), Flags: noEncapsulationLimit,
+		})
+	case op.Kind != network.GRE:
+		return fmt.Errorf("unknown kind of tunnel %q", op.Kind)
+	case op.Local.Is4():
+		return s.nl.LinkAdd(&netlink.Gretun{LinkAttrs: a, Link: uint32(i), Local: local, Remote: remote, Ttl: tunnelHops, PMtuDisc: 1})
+	}
+	return s.ns.Do(func() error { return addGRE6(op, i) })
+}
+
+// noEncapsulationLimit is IP6_TNL_F_IGN_ENCAP_LIMIT: without it each packet gets an option of 8 bytes that says how often it
+// may be wrapped again (RFC 2473, section 4.1.1).
+const noEncapsulationLimit = 0x1
+
+// addGRE6 makes a GRE tunnel over IPv6 in the namespace of the calling thread: the library has no way to leave out the limit.
+func addGRE6(op network.Tunnel, under int) error {
+	r := nl.NewNetlinkRequest(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK)
+	head := nl.NewIfInfomsg(unix.AF_UNSPEC)
+	head.Flags, head.Change = unix.IFF_UP, unix.IFF_UP
+	r.AddData(head)
+	r.AddData(nl.NewRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(op.Name)))
+	r.AddData(nl.NewRtAttr(unix.IFLA_MTU, nl.Uint32Attr(uint32(op.MTU))))
+	info := nl.NewRtAttr(unix.IFLA_LINKINFO, nil)
+	info.AddRtAttr(nl.IFLA_INFO_KIND, nl.NonZeroTerminated("ip6gre"))
+	data := info.AddRtAttr(nl.IFLA_INFO_DATA, nil)
+	data.AddRtAttr(nl.IFLA_GRE_LINK, nl.Uint32Attr(uint32(under)))
+	data.AddRtAttr(nl.IFLA_GRE_LOCAL, op.Local.AsSlice())
+	data.AddRtAttr(nl.IFLA_GRE_REMOTE, op.Remote.AsSlice())
+	data.AddRtAttr(nl.IFLA_GRE_TTL, nl.Uint8Attr(tunnelHops))
+	data.AddRtAttr(nl.IFLA_GRE_FLAGS, nl.Uint32Attr(noEncapsulationLimit))
+	r.AddData(info)
+	_, err := r.Execute(unix.NETLINK_ROUTE, 0)
+	return err
+}
+
+// wireGuard makes a WireGuard device and tells it its keys and peers.
+func (s *space) wireGuard(op network.WireGuard) error {
+	if err := s.nl.LinkAdd(&netlink.Wireguard{LinkAttrs: attrs(op.Name, network.MAC{}, op.MTU)}); err != nil {
+		return err
+	}
+	return s.ns.Do(func() error {
+		c, err := wgctrl.New()
+		if err != nil {
+			return fmt.Errorf("speak with WireGuard: %w", err)
+		}
+		private, port := wgtypes.Key(op.Private), int(op.Port)
+		config := wgtypes.Config{PrivateKey: &private, ListenPort: &port, ReplacePeers: true}
+		for _, p := range op.Peers {
+			peer := wgtypes.PeerConfig{PublicKey: p.Public, Endpoint: net.UDPAddrFromAddrPort(p.Endpoint), ReplaceAllowedIPs: true}
+			for _, a := range p.Allowed {
+				peer.AllowedIPs = append(peer.AllowedIPs, *ipNet(a))
+			}
+			config.Peers = append(config.Peers, peer)
+		}
+		return errors.Join(c.ConfigureDevice(op.Name, config), c.Close())
+	})
+}
+
+const (
+	// aeadName is the kernel's name for AES-GCM as ESP has it (RFC 4106), tagBits the length of its tag.
+	aeadName = "rfc4106(gcm(aes))"
+	tagBits  = 128
+	// replayWindow is how far packets may overtake each other.
+	replayWindow = 128
+)
+
+// protect tells IPsec, in the namespace of the calling thread, what to encrypt and what to expect encrypted.
+func protect(op network.Protect) error {
+	mode := netlink.XFRM_MODE_TRANSPORT
+	if op.Tunnel {
+		mode = netlink.XFRM_MODE_TUNNEL
+	}
+	for _, way := range []struct {
+		from, to netip.Addr
+		network.Association
+	}{{op.Local, op.Remote, op.Out}, {op.Remote, op.Local, op.Incoming}} {
+		err := netlink.XfrmStateAdd(&netlink.XfrmState{
+			Src: way.from.AsSlice(), Dst: way.to.AsSlice(), Proto: netlink.XFRM_PROTO_ESP, Mode: mode, Spi: int(way.SPI), Reqid: 1,
+			ReplayWindow: replayWindow, ESN: true, Aead: &netlink.XfrmStateAlgo{Name: aeadName, Key: way.Key[:], ICVLen: tagBits},
+		})
+		if err != nil {
+			return fmt.Errorf("add the association from %s to %s: %w", way.from, way.to, err)
+		}
+	}
+	for _, t := range op.Traffic {
+		back := network.Traffic{From: t.To, To: t.From, Protocol: t.Protocol}
+		err := errors.Join(
+			policy(netlink.XFRM_DIR_OUT, t, op.Local, op.Remote, mode),
+			policy(netlink.XFRM_DIR_IN, back, op.Remote, op.Local, mode),
+			policy(netlink.XFRM_DIR_FWD, back, op.Remote, op.Local, mode),
+		)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// policy has traffic encrypted, or expects it to be.
+func policy(direction netlink.Dir, t network.Traffic, from, to netip.Addr, mode netlink.Mode) error {
+	err := netlink.XfrmPolicyAdd(&netlink.XfrmPolicy{
+		Src: ipNet(t.From), Dst: ipNet(t.To), Proto: netlink.Proto(t.Protocol), Dir: direction,
+		Tmpls: []netlink.XfrmPolicyTmpl{{Src: from.AsSlice(), Dst: to.AsSlice(), Proto: netlink.XFRM_PROTO_ESP, Mode: mode, Reqid: 1}},
+	})
+	if err != nil {
+		return fmt.Errorf("add the policy (%s) from %s to %s: %w", direction, t.From, t.To, err)
+	}
+	return nil
 }

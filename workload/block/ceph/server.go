@@ -16,6 +16,7 @@ import (
 	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/workload"
+	"netdelta/workload/tool"
 )
 
 // Pods is how many pods the cluster has, each with an OSD, and so how often each block is kept. The monitor is in the first.
@@ -194,3 +195,43 @@ func (s *server) Totals() engine.Totals { return engine.Totals{} }
 
 // Close implements engine.Server.
 func (s *server) Close() error { return s.home.Close() }
+
+// oldest is the first major version that has the second version of the messenger's protocol.
+const oldest = "14"
+
+// readVersion finds out which version of Ceph is installed.
+func (s *server) readVersion(ctx context.Context) error {
+	said, err := run(ctx, s.home, "ceph-osd", "--version")
+	if err != nil {
+		return err
+	}
+	s.version, err = version(string(said))
+	return err
+}
+
+// version is what is in "ceph version 16.2.15 (618f44...) pacific (stable)".
+func version(said string) (string, error) {
+	rest, found := strings.CutPrefix(said, "ceph version ")
+	number, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	switch {
+	case !found || number == "" || number[0] < '0' || number[0] > '9':
+		return "", fmt.Errorf("ceph-osd says that its version is %.60q, which is none; is it another program?", said)
+	case tool.Older(number, oldest):
+		return "", fmt.Errorf("version %s of Ceph is too old: install %s or newer", number, oldest)
+	}
+	return number, nil
+}
+
+// environment has a program of Ceph read the home's configuration, and not the machine's.
+func environment(h *daemon.Sandbox) []string {
+	return []string{
+		"CEPH_CONF=" + place(h, "ceph.conf"), "CEPH_ARGS=",
+		// Who starts again in a process of the same number is somebody else.
+		"CEPH_USE_RANDOM_NONCE=1",
+	}
+}
+
+// run runs a program of Ceph to its end.
+func run(ctx context.Context, h *daemon.Sandbox, program string, arguments ...string) ([]byte, error) {
+	return h.Run(ctx, daemon.Spec{Path: program, Args: arguments, Env: environment(h)})
+}

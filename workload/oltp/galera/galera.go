@@ -5,7 +5,11 @@ package galera
 
 import (
 	"fmt"
+	"net/netip"
+	"os"
+	"strings"
 
+	"netdelta/internal/daemon"
 	"netdelta/unit"
 	"netdelta/workload"
 	"netdelta/workload/tool/sysbench"
@@ -74,4 +78,158 @@ func Programs() []workload.Program {
 // Run is what all runs of sysbench on the cluster have in common.
 func (d Data) Run() sysbench.Run {
 	return sysbench.Run{User: userName, Database: databaseName, Tables: d.Tables, Rows: d.Rows}
+}
+
+// The ports of a node, as they are everywhere: of the database, of the group, and of what a node missed.
+const (
+	Port       = 3306
+	groupPort  = 4567
+	missedPort = 4568
+)
+
+// The files of a node, in its home.
+const (
+	configFile   = "my.cnf"
+	dataFolder   = "data"
+	socketFile   = "db.sock"
+	transferFile = "bin/wsrep_sst_" + transferMethod
+	positionFile = "position"
+)
+
+// The names that the database knows.
+const (
+	databaseName   = "sbtest" // sysbench's own
+	userName       = "netdelta"
+	transferMethod = "seeded"
+)
+
+// transferScript stands in for the transfer of all data to a node that joins. It has them already, and what has happened
+// since Galera sends by itself. The node's own position is in a file.
+func transferScript(in places) string {
+	return `#!/bin/sh
+while [ $# -gt 0 ]; do
+	case $1 in
+	--role) role=$2 ;;
+	--address) address=$2 ;;
+	--gtid) gtid=$2 ;;
+	--bypass) bypass=yes ;;
+	esac
+	shift
+done
+case $role in
+joiner)
+	echo "ready $address/seeded"
+	cat ` + in(positionFile) + `
+	;;
+donor)
+	if [ -z "$bypass" ]; then
+		echo "the node that joins has missed more than is kept" >&2
+		exit 22
+	fi
+	echo "done $gtid"
+	;;
+esac
+`
+}
+
+// places says where a file of a home is.
+type places func(name ...string) string
+
+// literal is an address as it is written before a port.
+func literal(a netip.Addr) string {
+	if a.Is4() {
+		return a.String()
+	}
+	return "[" + a.String() + "]"
+}
+
+// suspicion and inactivity are how long a node may be silent until others doubt it, and until it is out. Networks are swapped
+// in tens of milliseconds, after which TCP may take seconds to try again.
+const (
+	suspicion  = 8
+	inactivity = 16
+)
+
+// base is the part of the configuration that a node has whether it takes part in a cluster or not. What would make each commit
+// wait for a disk is off: the disk is not what is measured, and what is lost with the machine is of no value.
+func base(in places) string {
+	return fmt.Sprintf(`[mysqld]
+datadir=%s
+socket=%s
+pid_file=%s
+tmpdir=%s
+port=%d
+skip_name_resolve
+skip_log_bin
+performance_schema=OFF
+max_connections=%d
+default_storage_engine=InnoDB
+binlog_format=ROW
+innodb_autoinc_lock_mode=2
+innodb_buffer_pool_size=128M
+innodb_log_file_size=64M
+innodb_flush_log_at_trx_commit=0
+innodb_doublewrite=0
+innodb_buffer_pool_dump_at_shutdown=OFF
+innodb_buffer_pool_load_at_startup=OFF
+sync_binlog=0
+`, in(dataFolder), in(socketFile), in("db.pid"), in("tmp"), Port, MaxConnections+Nodes*4)
+}
+
+// clustered is the rest of the configuration of the node at a place.
+func clustered(at workload.Member) string {
+	own := at.Peers[at.Pod]
+	var group []string
+	for _, p := range at.Peers {
+		group = append(group, literal(p))
+	}
+	options := []string{
+		fmt.Sprintf("gmcast.listen_addr=tcp://%s:%d", literal(own), groupPort),
+		fmt.Sprintf("ist.recv_addr=%s:%d", literal(own), missedPort),
+		"gcache.size=64M",
+		"pc.recovery=FALSE",
+		fmt.Sprintf("evs.suspect_timeout=PT%dS", suspicion),
+		fmt.Sprintf("evs.inactive_timeout=PT%dS", inactivity),
+		"evs.send_window=512",
+		"evs.user_send_window=256",
+		keptFigures,
+	}
+	return fmt.Sprintf(`bind_address=%s
+wsrep_on=ON
+wsrep_provider=%s
+wsrep_cluster_name=netdelta
+wsrep_cluster_address=gcomm://%s
+wsrep_node_address=%s
+wsrep_node_name=node%d
+wsrep_sst_method=%s
+wsrep_slave_threads=2
+wsrep_provider_options="%s"
+`, own, provider, strings.Join(group, ","), literal(own), at.Pod, transferMethod, strings.Join(options, ";"))
+}
+
+// alone is the rest of the configuration of a node without a cluster, which is reached by its socket only.
+func alone() string {
+	return fmt.Sprintf(`skip_networking
+wsrep_on=ON
+wsrep_provider=%s
+wsrep_cluster_name=netdelta
+wsrep_cluster_address=gcomm://
+wsrep_node_address=127.0.0.1
+wsrep_provider_options="gmcast.listen_addr=tcp://127.0.0.1:%d"
+`, provider, groupPort)
+}
+
+// program is a program of the database in a home, with its configuration. It runs as root where netdelta does, which it would refuse
+// to do by itself.
+func program(home *daemon.Sandbox, path string, args ...string) daemon.Spec {
+	all := []string{"--defaults-file=" + home.Path(configFile)}
+	if os.Geteuid() == 0 {
+		all = append(all, "--user=root")
+	}
+	return daemon.Spec{Path: path, Args: append(all, args...), Env: []string{searchPath(home.Path)}}
+}
+
+// searchPath is where the database finds the scripts that it calls.
+func searchPath(in places) string {
+	return "PATH=" + in("bin") + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netdelta/unit"
+	"netdelta/workload/tool"
 )
 
 // Program is its name, and the name of its package.
@@ -84,3 +85,19 @@ func Args(j Job) []string {
 
 // milliseconds is a duration as fio takes it.
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
+
+// oldest is the oldest version that is taken, Debian 11's: older ones report latencies in other forms.
+const oldest = "3.25"
+
+// CheckVersion returns an error if a version, as fio --version says it ("fio-3.33"), is too old, or is none.
+func CheckVersion(said string) error {
+	said = strings.TrimSpace(said)
+	version, found := strings.CutPrefix(said, "fio-")
+	switch {
+	case !found:
+		return fmt.Errorf("fio says that its version is %.40q, which is none; is it another program?", said)
+	case tool.Older(version, oldest):
+		return fmt.Errorf("%s is too old: install fio %s or newer", said, oldest)
+	}
+	return nil
+}
