@@ -18,70 +18,57 @@ import (
 	"netdelta/unit"
 )
 
-// Counters implements testbed.Observer.
-func (l *Testbed) Counters(ctx context.Context) (map[network.Device]testbed.Counters, error) {
-	all := map[network.Device]testbed.Counters{}
+// eachReader calls f for each namespace with what reads its counters. doing names what is read, for errors.
+func (l *Testbed) eachReader(ctx context.Context, doing string, f func(where network.Space, s *space, g *nsmonitor.CounterReader) error) error {
 	err := l.eachSpace(ctx, func(where network.Space, s *space) error {
 		g, err := s.counts()
 		if err != nil {
 			return err
 		}
-		devices, err := g.Devices()
-		if err != nil {
+		if err := f(where, s, g); err != nil {
 			return fmt.Errorf("in %s: %w", s.name, err)
-		}
-		for _, d := range devices {
-			all[network.Device{In: where, Name: d.Name}] = d.Counters
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the counters: %w", err)
+		return fmt.Errorf("%s: %w", doing, err)
 	}
-	return all, nil
+	return nil
+}
+
+// Counters implements testbed.Observer.
+func (l *Testbed) Counters(ctx context.Context) (map[network.Device]testbed.Counters, error) {
+	all := map[network.Device]testbed.Counters{}
+	return all, l.eachReader(ctx, "read the counters", func(where network.Space, _ *space, g *nsmonitor.CounterReader) error {
+		devices, err := g.Devices()
+		for _, d := range devices {
+			all[network.Device{In: where, Name: d.Name}] = d.Counters
+		}
+		return err
+	})
 }
 
 // Drops counts what was dropped in all namespaces, the switch's among them.
 func (l *Testbed) Drops(ctx context.Context) ([]result.Drop, error) {
 	var all []result.Drop
-	err := l.eachSpace(ctx, func(_ network.Space, s *space) error {
-		g, err := s.counts()
-		if err != nil {
-			return err
-		}
+	err := l.eachReader(ctx, "read what was dropped", func(_ network.Space, s *space, g *nsmonitor.CounterReader) error {
 		drops, err := g.Drops()
-		if err != nil {
-			return fmt.Errorf("in %s: %w", s.name, err)
-		}
 		for _, d := range drops {
 			d.Device = s.name + "/" + d.Device
 			all = append(all, d)
 		}
-		return nil
+		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read what was dropped: %w", err)
-	}
-	return all, nil
+	return all, err
 }
 
 // Stacks implements testbed.Observer.
 func (l *Testbed) Stacks(ctx context.Context) (map[network.Space]testbed.Stack, error) {
 	all := map[network.Space]testbed.Stack{}
-	err := l.eachSpace(ctx, func(where network.Space, s *space) error {
-		g, err := s.counts()
-		if err != nil {
-			return err
-		}
-		if all[where], err = g.Stack(); err != nil {
-			return fmt.Errorf("in %s: %w", s.name, err)
-		}
-		return nil
+	return all, l.eachReader(ctx, "read what the IP stacks counted", func(where network.Space, _ *space, g *nsmonitor.CounterReader) (err error) {
+		all[where], err = g.Stack()
+		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read what the IP stacks counted: %w", err)
-	}
-	return all, nil
 }
 
 // Links implements testbed.Testbed.
