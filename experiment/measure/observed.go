@@ -2,9 +2,15 @@ package measure
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"netdelta/agent"
 	"netdelta/result"
@@ -139,4 +145,170 @@ func (o *Observed) Environment(e result.Environment) result.Environment {
 		e.Versions = known
 	}
 	return e
+}
+
+// configAudit watches the configuration of one testbed while its sessions are measured.
+type configAudit struct {
+	began time.Time // the run, from which bursts count
+	watch testbed.ConfigWatch
+	drops []result.Drop // before the first round
+}
+
+// beginConfigAudit begins to watch a testbed. Where it can't, the run says so.
+func (m *Context) beginConfigAudit(ctx context.Context, tb testbed.Testbed) *configAudit {
+	begin := tb.Instruments().WatchConfig
+	if begin == nil {
+		return nil
+	}
+	watch, err := begin(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			m.Observed.unknown([]string{fmt.Sprintf("what changes in the configuration while it is measured: %v", err)})
+		}
+		return nil
+	}
+	return &configAudit{watch: watch}
+}
+
+// endConfigAudits gives each session what changed in the configuration of its testbed, and marks the bursts that were
+// measured with it.
+func endConfigAudits(ctx context.Context, sessions []*Session) error {
+	type found struct {
+		changes []result.ConfigChange
+		drops   []result.Drop
+	}
+	known := map[*configAudit]*found{}
+	var group errgroup.Group
+	group.SetLimit(runtime.NumCPU())
+	for _, s := range sessions {
+		if a := s.config; a != nil && known[a] == nil {
+			f := &found{}
+			known[a] = f
+			group.Go(func() error {
+				changes, err := a.watch.End()
+				drops, unread := dropsOf(ctx, s.testbed)
+				f.changes, f.drops = changes, since(a.drops, drops)
+				return errors.Join(err, unread, a.watch.Close())
+			})
+		}
+	}
+	err := group.Wait()
+	for _, s := range sessions {
+		if s.config != nil {
+			s.reconfigured(known[s.config].changes, s.config.began)
+			s.drops = known[s.config].drops
+		}
+	}
+	return err
+}
+
+// startConfigAudits says when the first round begins of a run that began at a time, and counts what was dropped before.
+func startConfigAudits(ctx context.Context, sessions []*Session, began time.Time) (err error) {
+	for _, s := range sessions {
+		if a := s.config; a != nil && a.began.IsZero() {
+			a.began = began
+			if a.drops, err = dropsOf(ctx, s.testbed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dropsOf is what a testbed has dropped so far, nothing where it can't tell.
+func dropsOf(ctx context.Context, tb testbed.Testbed) ([]result.Drop, error) {
+	read := tb.Instruments().Drops
+	if read == nil {
+		return nil, nil
+	}
+	return read(ctx)
+}
+
+// since is what was dropped between two readings.
+func since(before, after []result.Drop) []result.Drop {
+	type place struct{ device, queue string }
+	was := map[place]uint64{}
+	for _, d := range before {
+		was[place{d.Device, d.Queue}] = d.Packets
+	}
+	var all []result.Drop
+	for _, d := range after {
+		if n := was[place{d.Device, d.Queue}]; d.Packets > n {
+			d.Packets -= n
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// close ends the watch of a session that is given up.
+func (a *configAudit) close() error {
+	if a == nil {
+		return nil
+	}
+	return a.watch.Close()
+}
+
+// reconfigured records changes, and marks the bursts during which a setting was not what it was at first.
+func (r *recorder) reconfigured(changes []result.ConfigChange, began time.Time) {
+	type setting struct{ device, name string }
+	first := map[setting]string{}
+	for _, c := range changes {
+		key := setting{c.Device, c.Setting}
+		if _, known := first[key]; !known {
+			first[key] = c.Was
+		}
+	}
+	for i, c := range changes {
+		key := setting{c.Device, c.Setting}
+		from, to := r.burstsSince(c.At, began), len(r.bursts.Round)
+		c.After, c.Before = r.roundsAround(from, c.At)
+		r.changes = append(r.changes, c)
+		if c.Is == first[key] {
+			continue
+		}
+		for _, later := range changes[i+1:] {
+			if (setting{later.Device, later.Setting}) == key {
+				to = min(to, r.burstsSince(later.At, began)+1)
+				break
+			}
+		}
+		for b := from; b < to && b < len(r.bursts.Disturbed); b++ {
+			if r.bursts.Disturbed[b] == "" {
+				r.bursts.Disturbed[b] = result.Reconfigured
+			}
+		}
+	}
+}
+
+// burstsSince is the first burst that was not over at a time: all where it is not known.
+func (r *recorder) burstsSince(at, began time.Time) int {
+	if at.IsZero() {
+		return 0
+	}
+	since := at.Sub(began).Nanoseconds()
+	for i, start := range r.bursts.Start {
+		if i < len(r.bursts.Span) {
+			start += r.bursts.Span[i]
+		}
+		if start >= since {
+			return i
+		}
+	}
+	return len(r.bursts.Start)
+}
+
+// roundsAround are the rounds before and of a burst, -1 where there is none or the time is not known.
+func (r *recorder) roundsAround(burst int, at time.Time) (after, before int) {
+	after, before = -1, -1
+	if at.IsZero() {
+		return after, before
+	}
+	if burst > 0 {
+		after = r.bursts.Round[burst-1]
+	}
+	if burst < len(r.bursts.Round) {
+		before = r.bursts.Round[burst]
+	}
+	return after, before
 }

@@ -4,11 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"netdelta/internal/owner"
 	"netdelta/network"
+	"netdelta/testbed"
 	"netdelta/testbed/lab/datapath"
 )
 
@@ -99,4 +106,117 @@ func (l *Testbed) enter() (*os.File, error) {
 		return nil, fmt.Errorf("open the control group of the pods: %w", err)
 	}
 	return f, nil
+}
+
+// groupPrefix is what the folders of control groups of labs begin with; the owner's mark follows.
+const groupPrefix = "netdelta-"
+
+// group is a control group (version 2) that holds the processes of a lab's pods, without limits.
+type group struct{ path string }
+
+// newGroup makes a control group below this program's.
+func newGroup() (*group, error) {
+	top, own, err := unifiedHierarchy()
+	if err != nil {
+		return nil, err
+	}
+	self, err := owner.Self()
+	if err != nil {
+		return nil, err
+	}
+	path, err := os.MkdirTemp(filepath.Join(top, own), groupPrefix+self.String()+"-*")
+	switch {
+	case errors.Is(err, unix.EROFS), errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
+		return nil, &testbed.UnsupportedError{
+			Feature: "joining sockets", Need: fmt.Sprintf("a control group of its own (%v)", err),
+			Fix: "run it as root where control groups of version 2 can be made: in a container, with its own cgroup namespace and a writable /sys/fs/cgroup",
+		}
+	case err != nil:
+		return nil, fmt.Errorf("make a control group: %w", err)
+	}
+	return &group{path}, nil
+}
+
+// unifiedHierarchy finds where control groups of version 2 are mounted, and this program's group below.
+func unifiedHierarchy() (mount, own string, err error) {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", "", fmt.Errorf("look for control groups: %w", err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		before, after, _ := strings.Cut(line, " - ")
+		if fields := strings.Fields(before); len(fields) > 4 && strings.HasPrefix(after, "cgroup2 ") && fields[3] == "/" {
+			mount = fields[4]
+			break
+		}
+	}
+	if mount == "" {
+		return "", "", &testbed.UnsupportedError{
+			Feature: "joining sockets", Need: "control groups of version 2 (none are mounted)", Fix: "mount them with mount -t cgroup2 none /sys/fs/cgroup",
+		}
+	}
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", "", fmt.Errorf("look for this program's control group: %w", err)
+	}
+	for line := range strings.Lines(string(groups)) {
+		if path, found := strings.CutPrefix(strings.TrimSpace(line), "0::"); found {
+			return mount, path, nil
+		}
+	}
+	return mount, "/", nil
+}
+
+// take moves a process into the group; one that has ended is none.
+func (g *group) take(pid int) error {
+	err := os.WriteFile(filepath.Join(g.path, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("move process %d into the control group %s: %w", pid, g.path, err)
+	}
+	return nil
+}
+
+// removePatience is how long a control group may take to be empty once its processes have ended.
+const removePatience = 5 * time.Second
+
+// remove takes the group away once its processes have ended. It is idempotent.
+func (g *group) remove() error {
+	var err error
+	removed, _ := until(context.Background(), removePatience, time.Millisecond, func() (bool, error) {
+		if err = os.Remove(g.path); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return !errors.Is(err, unix.EBUSY), nil
+	})
+	if err != nil || !removed {
+		return fmt.Errorf("remove a control group: %w", err)
+	}
+	return nil
+}
+
+// groupsLeft lists the control groups of labs whose program has died.
+func groupsLeft() ([]string, error) {
+	mount, _, err := unifiedHierarchy()
+	var none *testbed.UnsupportedError
+	if errors.As(err, &none) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	err = filepath.WalkDir(mount, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
+			return nil //nolint:nilerr // what this user may not see, or what went away, is not a lab's
+		}
+		rest, ours := strings.CutPrefix(e.Name(), groupPrefix)
+		if !ours {
+			return nil
+		}
+		if o, err := owner.Parse(rest); err == nil && o.Dead() {
+			found = append(found, path)
+		}
+		return fs.SkipDir
+	})
+	return found, err
 }

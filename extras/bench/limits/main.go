@@ -8,16 +8,23 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"netdelta/experiment"
 	"netdelta/experiment/plan"
+	"netdelta/experiment/study"
 	"netdelta/extras/bench/harness"
 	"netdelta/network"
+	"netdelta/result"
 	"netdelta/testbed/lab"
 	"netdelta/unit"
 	"netdelta/workload/catalogue"
@@ -133,4 +140,129 @@ func call(ctx context.Context, program, verb, folder string) (row, error) {
 		}
 	}
 	return r, nil
+}
+
+// wide is a study of 9,900 cells: eleven networks and the A/A control, in both placements, under many loads.
+func wide() *study.Study {
+	return wideOf([]string{"host", "bridge", "bridge-nat", "macvlan", "ipvlan-l2", "ipvlan-l3", "routed", "vxlan", "gre", "geneve"}, 450)
+}
+
+// wideOf is a study of networks under a number of loads.
+func wideOf(networks []string, loads int) *study.Study {
+	var messages []any
+	for i := range loads {
+		messages = append(messages, unit.Bytes(100+i))
+	}
+	return &study.Study{
+		Name: "limits", Testbed: study.Testbed{Kind: "lab", Nodes: 2, Pods: 1, Link: study.Link{MTU: 1500}}, Baseline: networks[0], Networks: networks,
+		Placement: []result.Placement{result.SameNode, result.CrossNode},
+		Workloads: []study.Workload{{Name: "tcp-rr", Levels: study.Levels{"message": messages}}},
+		Design: study.Design{
+			Burst: study.DefaultBurst, Builds: study.DefaultBuilds, Confidence: study.DefaultConfidence, Margin: study.DefaultMargin,
+			TimeBudget: time.Hour, Seed: 1,
+		},
+	}
+}
+
+const (
+	bursts = 40 // of a trial: a line of the journal then has about 4 KB
+	seed   = 7
+)
+
+// write makes a run folder of so many cells, which were measured in so many builds.
+func write(folder string, cells, builds int) error {
+	networks := []string{"host", "bridge", "macvlan", "vxlan"}
+	run := result.Run{
+		Schema: result.Schema, Run: "limits", Study: "limits", Testbed: "lab", Seed: seed, Confidence: study.DefaultConfidence, Margin: study.DefaultMargin,
+		Ended: plan.EndedBuilds, Started: time.Unix(0, 0).UTC(), Finished: time.Unix(1e6, 0).UTC(),
+		Cells: plan.Expand(wideOf(networks, cells/(2*(len(networks)+1)))),
+	}
+	f, err := result.Create(folder, []byte("study: limits\n"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // what was written is on disk by then
+	random := rand.New(rand.NewPCG(seed, seed))
+	for build := range builds {
+		for _, c := range run.Cells {
+			t, err := trial(random, c, build, networks)
+			if err == nil {
+				err = f.Append(t)
+			}
+			if err != nil {
+				return fmt.Errorf("make a run of %d cells and %d builds: %w", cells, builds, err)
+			}
+		}
+	}
+	return f.WriteResult(run)
+}
+
+// trial is what a cell could have measured in a build: each network costs a tenth more than the one before it.
+func trial(random *rand.Rand, c result.Cell, build int, networks []string) (result.Trial, error) {
+	typical := 20_000 * math.Exp(0.002*random.NormFloat64())
+	for i, n := range networks {
+		if n == c.Network {
+			typical *= 1 + 0.1*float64(i)
+		}
+	}
+	t := result.Trial{
+		Schema: result.Schema, Cell: c.ID, Role: c.Role, Build: build, Started: time.Unix(int64(build), 0).UTC(), Finished: time.Unix(int64(build)+1, 0).UTC(),
+		ClientCPU: 1, ServerCPU: 1,
+	}
+	h := result.NewHistogram()
+	for round := range bursts {
+		p50 := math.Round(typical * math.Exp(0.01*random.NormFloat64()))
+		b := &t.Bursts
+		b.Round, b.Start, b.Duration = append(b.Round, round), append(b.Start, int64(round)*350_000_000), append(b.Duration, 5_000_000)
+		b.Transactions, b.P50, b.P90 = append(b.Transactions, 200), append(b.P50, p50), append(b.P90, 1.2*p50)
+		b.P99, b.Mean = append(b.P99, 1.5*p50), append(b.Mean, 1.05*p50)
+		b.Disturbed = append(b.Disturbed, "")
+		for range 20 {
+			if err := h.RecordValue(int64(p50 * (0.9 + 0.1*random.ExpFloat64()))); err != nil {
+				return t, err
+			}
+		}
+		t.Transactions += 200
+	}
+	var err error
+	t.Histogram, err = result.EncodeHistogram(h)
+	return t, err
+}
+
+// draw opens a page in a headless Chromium and says how soon it was drawn: the best of three times, since what else the machine does can
+// only make it slower. Where there is no Chromium the error matches exec.ErrNotFound.
+func draw(ctx context.Context, page string) (best time.Duration, err error) {
+	browser, err := exec.LookPath("chromium")
+	if err != nil {
+		return 0, err
+	}
+	home, err := os.MkdirTemp("", "netdelta-limits-chromium-*")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(home)) }()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.UserDataDir(home), chromedp.Env("HOME="+home))
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox)
+	}
+	ctx, stop := chromedp.NewExecAllocator(ctx, options...)
+	defer stop() // waits for the process
+	ctx, cancel := chromedp.NewContext(ctx)
+	defer cancel()
+	address := url.URL{Scheme: "file", Path: page}
+	for range 3 {
+		if err := chromedp.Do(ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address.String())); err != nil {
+			return 0, fmt.Errorf("open %s: %w", page, err)
+		}
+		// Two frames: the first may have begun before the page was whole. The clock started when the page was asked for.
+		ms, err := chromedp.Run(ctx, chromedp.Evaluate[float64](
+			`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))`, chromedp.EvalAwaitPromise))
+		if err != nil {
+			return 0, fmt.Errorf("draw %s: %w", page, err)
+		}
+		if took := time.Duration(ms * float64(time.Millisecond)); best == 0 || took < best {
+			best = took
+		}
+	}
+	return best, nil
 }
