@@ -2,6 +2,7 @@ package http
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -157,6 +158,9 @@ func (s *nginx) writeFiles(b build) error {
 	return s.home.Do(func() error { return os.Truncate(s.home.Path(name), int64(s.params.File)) })
 }
 
+//go:embed nginx.conf
+var configText string
+
 // config is nginx's configuration: one process that serves one file, from memory, and that never closes a connection which the
 // client would keep.
 func config(p result.Params, listen netip.AddrPort, b build, in func(name ...string) string) string {
@@ -171,36 +175,8 @@ func config(p result.Params, listen netip.AddrPort, b build, in func(name ...str
 	if b.has("with-http_stub_status_module") {
 		status = "stub_status;"
 	}
-	return fmt.Sprintf(`daemon off;
-master_process off;
-worker_processes 1;
-user root root;
-pid %s;
-error_log %s warn;
-events {
-	worker_connections %d;
-}
-http {
-	access_log off;
-	default_type application/octet-stream;
-	sendfile on;
-	tcp_nopush on;
-	tcp_nodelay on;
-	keepalive_timeout 30d;
-	keepalive_time 30d;
-	keepalive_requests 2000000000;
-%s	server {
-		listen %v backlog=4096;
-		root %s;
-	}
-	server {
-		listen unix:%s;
-		location / {
-			%s
-		}
-	}
-}
-`, in(pidFile), in(errorLog), sockets(p), temp.String(), listen, in(filesFolder), in(statusSocket), status)
+	return strings.NewReplacer("{pid}", in(pidFile), "{log}", in(errorLog), "{sockets}", strconv.Itoa(sockets(p)), "{temp}", temp.String(),
+		"{listen}", listen.String(), "{files}", in(filesFolder), "{socket}", in(statusSocket), "{status}", status).Replace(configText)
 }
 
 // start starts nginx, and returns when it listens.

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -32,26 +33,14 @@ func multusFile(first node.File) (node.File, error) {
 }
 
 // definition is the kind NetworkAttachmentDefinition, as https://github.com/k8snetworkplumbingwg/multi-net-spec has it.
-const definition = `{
-  "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-  "metadata": {"name": "network-attachment-definitions.k8s.cni.cncf.io"},
-  "spec": {
-    "group": "k8s.cni.cncf.io", "scope": "Namespaced",
-    "names": {
-      "plural": "network-attachment-definitions", "singular": "network-attachment-definition",
-      "kind": "NetworkAttachmentDefinition", "shortNames": ["net-attach-def"]
-    },
-    "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-      "type": "object",
-      "properties": {"spec": {"type": "object", "properties": {"config": {"type": "string"}}}}
-    }}}]
-  }
-}`
+//
+//go:embed files/multus.json
+var definition []byte
 
 // define makes the kind of object that describes secondary networks, unless it is there, and waits until it can be used.
 func (s *supervisor) define(ctx context.Context) error {
 	api := s.api.CoreV1().RESTClient()
-	err := api.Post().AbsPath(definitions).SetHeader("Content-Type", "application/json").Body([]byte(definition)).Do(ctx).Error()
+	err := api.Post().AbsPath(definitions).SetHeader("Content-Type", "application/json").Body(definition).Do(ctx).Error()
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("define secondary networks: %w", err)
 	}

@@ -3,9 +3,11 @@ package supervisor
 import (
 	"context"
 	"crypto/sha256"
+	_ "embed"
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -224,64 +226,36 @@ func (s *supervisor) start(m *member, names ...string) error {
 	return nil
 }
 
-// containerdConfig has what it takes where the right to raise priorities in the face of want of memory is missing.
+// containerdText has what it takes where the right to raise priorities in the face of want of memory is missing.
+//
+//go:embed files/containerd.toml
+var containerdText string
+
 func containerdConfig() string {
-	return `version = 2
-root = "/var/lib/containerd"
-state = "/run/containerd"
-oom_score = 0
-disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.devmapper"]
-[grpc]
-  address = "` + socket + `"
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "` + image.Reference + `"
-  restrict_oom_score_adj = true
-  disable_apparmor = true
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "` + cniPlugins + `"
-    conf_dir = "` + cniConf + `"
-  [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "overlayfs"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-      runtime_type = "io.containerd.runc.v2"
-`
+	return filled(containerdText, "{socket}", socket, "{image}", image.Reference, "{plugins}", cniPlugins, "{networks}", cniConf)
 }
 
-// kubeletConfig keeps a kubelet to its control group, and from writing settings of the machine. Images are never removed for want
+// filled is a text with words in the places of names.
+func filled(text string, words ...string) string { return strings.NewReplacer(words...).Replace(text) }
+
+// kubeletText keeps a kubelet to its control group, and from writing settings of the machine. Images are never removed for want
 // of room: there is no registry from which they would come back. A node's prefix has addresses for 253 pods.
+//
+//go:embed files/kubelet.yaml
+var kubeletText string
+
 func kubeletConfig(group string) string {
-	return `apiVersion: kubelet.config.k8s.io/v1beta1
-kind: KubeletConfiguration
-authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: ` + settings + `/ca.crt}}
-authorization: {mode: Webhook}
-containerRuntimeEndpoint: unix://` + socket + `
-cgroupDriver: cgroupfs
-cgroupRoot: ` + group + `
-failCgroupV1: false
-enforceNodeAllocatable: [pods]
-clusterDomain: ` + clusterDomain + `
-clusterDNS: [` + dnsAddress + `]
-resolvConf: /run/resolv.conf
-failSwapOn: false
-maxPods: 250
-nodeLeaseDurationSeconds: ` + wordsEvery + `
-oomScoreAdj: 0
-protectKernelDefaults: true
-imageGCHighThresholdPercent: 100
-evictionHard: {imagefs.available: "0%", nodefs.available: "0%", nodefs.inodesFree: "0%", memory.available: "50Mi"}
-`
+	return filled(kubeletText, "{settings}", settings, "{socket}", socket, "{group}", group, "{domain}", clusterDomain, "{dns}", dnsAddress,
+		"{lease}", wordsEvery)
 }
+
+//go:embed files/kube-proxy.yaml
+var proxyText string
 
 // proxyFile configures kube-proxy to leave the machine's connection tracking as it is.
 func (c Config) proxyFile(mode Proxy) node.File {
-	return node.File{Path: settings + "/kube-proxy.yaml", Mode: 0o644, Content: []byte(`apiVersion: kubeproxy.config.k8s.io/v1alpha1
-kind: KubeProxyConfiguration
-clientConnection: {kubeconfig: ` + kubeconfigOf(serviceProxy) + `}
-mode: ` + string(mode) + `
-clusterCIDR: ` + c.both(podsPrefix, podsPrefix6) + `
-oomScoreAdj: 0
-conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
-`)}
+	text := filled(proxyText, "{kubeconfig}", kubeconfigOf(serviceProxy), "{mode}", string(mode), "{pods}", c.both(podsPrefix, podsPrefix6))
+	return node.File{Path: settings + "/kube-proxy.yaml", Mode: 0o644, Content: []byte(text)}
 }
 
 const (
@@ -293,17 +267,12 @@ const (
 	dnsReady      = "http://127.0.0.1:8181/ready"
 )
 
+//go:embed files/Corefile
+var corefileText string
+
 // corefile configures a name server that knows no names but the cluster's.
 func corefile() string {
-	return fmt.Sprintf(`.:%d {
-	ready 127.0.0.1:8181
-	errors
-	kubernetes %s in-addr.arpa ip6.arpa {
-		kubeconfig %s
-		pods insecure
-	}
-}
-`, dnsPort, clusterDomain, kubeconfigOf(serviceDNS))
+	return filled(corefileText, "{port}", strconv.Itoa(dnsPort), "{domain}", clusterDomain, "{kubeconfig}", kubeconfigOf(serviceDNS))
 }
 
 // startDNS starts the name server on the control plane's node, and a service that leads to it.

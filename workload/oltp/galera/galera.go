@@ -4,9 +4,11 @@
 package galera
 
 import (
+	_ "embed"
 	"fmt"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 
 	"netdelta/internal/daemon"
@@ -103,34 +105,16 @@ const (
 	transferMethod = "seeded"
 )
 
-// transferScript stands in for the transfer of all data to a node that joins. It has them already, and what has happened
+// transferFile's text stands in for the transfer of all data to a node that joins. It has them already, and what has happened
 // since Galera sends by itself. The node's own position is in a file.
-func transferScript(in places) string {
-	return `#!/bin/sh
-while [ $# -gt 0 ]; do
-	case $1 in
-	--role) role=$2 ;;
-	--address) address=$2 ;;
-	--gtid) gtid=$2 ;;
-	--bypass) bypass=yes ;;
-	esac
-	shift
-done
-case $role in
-joiner)
-	echo "ready $address/seeded"
-	cat ` + in(positionFile) + `
-	;;
-donor)
-	if [ -z "$bypass" ]; then
-		echo "the node that joins has missed more than is kept" >&2
-		exit 22
-	fi
-	echo "done $gtid"
-	;;
-esac
-`
-}
+//
+//go:embed files/transfer.sh
+var transferText string
+
+func transferScript(in places) string { return filled(transferText, "{position}", in(positionFile)) }
+
+// filled is a text with words in the places of names.
+func filled(text string, words ...string) string { return strings.NewReplacer(words...).Replace(text) }
 
 // places says where a file of a home is.
 type places func(name ...string) string
@@ -150,31 +134,19 @@ const (
 	inactivity = 16
 )
 
-// base is the part of the configuration that a node has whether it takes part in a cluster or not. What would make each commit
+// nodeText is the part of the configuration that a node has whether it takes part in a cluster or not. What would make each commit
 // wait for a disk is off: the disk is not what is measured, and what is lost with the machine is of no value.
+//
+//go:embed files/node.cnf
+var nodeText string
+
 func base(in places) string {
-	return fmt.Sprintf(`[mysqld]
-datadir=%s
-socket=%s
-pid_file=%s
-tmpdir=%s
-port=%d
-skip_name_resolve
-skip_log_bin
-performance_schema=OFF
-max_connections=%d
-default_storage_engine=InnoDB
-binlog_format=ROW
-innodb_autoinc_lock_mode=2
-innodb_buffer_pool_size=128M
-innodb_log_file_size=64M
-innodb_flush_log_at_trx_commit=0
-innodb_doublewrite=0
-innodb_buffer_pool_dump_at_shutdown=OFF
-innodb_buffer_pool_load_at_startup=OFF
-sync_binlog=0
-`, in(dataFolder), in(socketFile), in("db.pid"), in("tmp"), Port, MaxConnections+Nodes*4)
+	return filled(nodeText, "{data}", in(dataFolder), "{socket}", in(socketFile), "{pid}", in("db.pid"), "{temp}", in("tmp"),
+		"{port}", strconv.Itoa(Port), "{connections}", strconv.Itoa(MaxConnections+Nodes*4))
 }
+
+//go:embed files/clustered.cnf
+var clusteredText string
 
 // clustered is the rest of the configuration of the node at a place.
 func clustered(at workload.Member) string {
@@ -194,29 +166,16 @@ func clustered(at workload.Member) string {
 		"evs.user_send_window=256",
 		keptFigures,
 	}
-	return fmt.Sprintf(`bind_address=%s
-wsrep_on=ON
-wsrep_provider=%s
-wsrep_cluster_name=netdelta
-wsrep_cluster_address=gcomm://%s
-wsrep_node_address=%s
-wsrep_node_name=node%d
-wsrep_sst_method=%s
-wsrep_slave_threads=2
-wsrep_provider_options="%s"
-`, own, provider, strings.Join(group, ","), literal(own), at.Pod, transferMethod, strings.Join(options, ";"))
+	return filled(clusteredText, "{own}", own.String(), "{provider}", provider, "{group}", strings.Join(group, ","), "{address}", literal(own),
+		"{number}", strconv.Itoa(at.Pod), "{method}", transferMethod, "{options}", strings.Join(options, ";"))
 }
+
+//go:embed files/alone.cnf
+var aloneText string
 
 // alone is the rest of the configuration of a node without a cluster, which is reached by its socket only.
 func alone() string {
-	return fmt.Sprintf(`skip_networking
-wsrep_on=ON
-wsrep_provider=%s
-wsrep_cluster_name=netdelta
-wsrep_cluster_address=gcomm://
-wsrep_node_address=127.0.0.1
-wsrep_provider_options="gmcast.listen_addr=tcp://127.0.0.1:%d"
-`, provider, groupPort)
+	return filled(aloneText, "{provider}", provider, "{port}", strconv.Itoa(groupPort))
 }
 
 // program is a program of the database in a home, with its configuration. It runs as root where netdelta does, which it would refuse

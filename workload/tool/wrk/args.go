@@ -3,6 +3,7 @@ package wrk
 
 import (
 	"bytes"
+	_ "embed"
 	"fmt"
 	"math"
 	"regexp"
@@ -48,20 +49,9 @@ func Args(l Load) []string {
 func seconds(d time.Duration) string { return tool.Seconds(max(d, time.Second)) + "s" }
 
 // Script has wrk say at its end, in a line of JSON, all that it knows: every latency, in the microseconds that it counts in.
-const Script = `done = function(summary, latency, requests)
-  local e = summary.errors
-  io.write(string.format('{"duration_us":%d,"requests":%d,"bytes":%d,', summary.duration, summary.requests, summary.bytes))
-  io.write(string.format('"errors":{"connect":%d,"read":%d,"write":%d,"status":%d,"timeout":%d},',
-    e.connect, e.read, e.write, e.status, e.timeout))
-  io.write('"latencies":[')
-  for i = 1, #latency do
-    local value, count = latency(i)
-    if i > 1 then io.write(",") end
-    io.write(string.format("[%d,%d]", value, count))
-  end
-  io.write("]}\n")
-end
-`
+//
+//go:embed script.lua
+var Script string
 
 // Report is what wrk says of a run.
 type Report struct {
