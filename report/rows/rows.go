@@ -73,8 +73,17 @@ type Conditions struct {
 	PolicyPods  int64   `parquet:"policy_pods"`
 }
 
-// Found is what was found of a delta or of an effect.
-type Found struct {
+// Delta is a row of the table deltas: a result.Delta.
+type Delta struct {
+	Level
+	Baseline string `parquet:"baseline"`
+	// Null marks the null check: the baseline against its A/A control.
+	Null           bool             `parquet:"null_check"`
+	Metric         string           `parquet:"metric"`
+	Headline       bool             `parquet:"headline"`
+	Unit           string           `parquet:"unit"`
+	Better         string           `parquet:"better"`
+	BaselineValue  float64          `parquet:"baseline_value"`
 	Value          float64          `parquet:"value"`
 	Ratio          *float64         `parquet:"ratio"`
 	RatioLow       *float64         `parquet:"ratio_low"`
@@ -89,31 +98,12 @@ type Found struct {
 	Need           int64            `parquet:"need"`
 	Verdict        string           `parquet:"verdict"`
 	Excluded       map[string]int64 `parquet:"excluded"`
-}
-
-// Judged is the metric that a delta or an effect is of.
-type Judged struct {
-	Metric   string `parquet:"metric"`
-	Headline bool   `parquet:"headline"`
-	Unit     string `parquet:"unit"`
-	Better   string `parquet:"better"`
-}
-
-// Delta is a row of the table deltas: a result.Delta.
-type Delta struct {
-	Level
-	Baseline string `parquet:"baseline"`
-	// Null marks the null check: the baseline against its A/A control.
-	Null bool `parquet:"null_check"`
-	Judged
-	BaselineValue float64 `parquet:"baseline_value"`
-	Found
-	SDBuilds *float64 `parquet:"sd_builds"`
-	SDRounds *float64 `parquet:"sd_rounds"`
-	SDBursts *float64 `parquet:"sd_bursts"`
-	Floor    *float64 `parquet:"floor"`
-	Bound    string   `parquet:"bound"`
-	Warnings []string `parquet:"warnings,list"`
+	SDBuilds       *float64         `parquet:"sd_builds"`
+	SDRounds       *float64         `parquet:"sd_rounds"`
+	SDBursts       *float64         `parquet:"sd_bursts"`
+	Floor          *float64         `parquet:"floor"`
+	Bound          string           `parquet:"bound"`
+	Warnings       []string         `parquet:"warnings,list"`
 	States
 }
 
@@ -135,14 +125,30 @@ func states(a *result.Across) States {
 // Effect is a row of the table effects: a result.Effect. Its levels are its cell's.
 type Effect struct {
 	Level
-	Reference string `parquet:"reference"`
-	Factor    string `parquet:"factor"`
-	From      string `parquet:"from_level"`
-	To        string `parquet:"to_level"`
-	Judged
-	FromValue float64 `parquet:"from_value"`
-	Found
-	Warnings []string `parquet:"warnings,list"`
+	Reference      string           `parquet:"reference"`
+	Factor         string           `parquet:"factor"`
+	From           string           `parquet:"from_level"`
+	To             string           `parquet:"to_level"`
+	Metric         string           `parquet:"metric"`
+	Headline       bool             `parquet:"headline"`
+	Unit           string           `parquet:"unit"`
+	Better         string           `parquet:"better"`
+	FromValue      float64          `parquet:"from_value"`
+	Value          float64          `parquet:"value"`
+	Ratio          *float64         `parquet:"ratio"`
+	RatioLow       *float64         `parquet:"ratio_low"`
+	RatioHigh      *float64         `parquet:"ratio_high"`
+	Difference     float64          `parquet:"difference"`
+	DifferenceLow  *float64         `parquet:"difference_low"`
+	DifferenceHigh *float64         `parquet:"difference_high"`
+	P              *float64         `parquet:"p"`
+	PAdjusted      *float64         `parquet:"p_adjusted"`
+	Blocks         int64            `parquet:"blocks"`
+	Rounds         int64            `parquet:"rounds"`
+	Need           int64            `parquet:"need"`
+	Verdict        string           `parquet:"verdict"`
+	Excluded       map[string]int64 `parquet:"excluded"`
+	Warnings       []string         `parquet:"warnings,list"`
 	States
 }
 
@@ -287,13 +293,11 @@ func Deltas(run result.Run) iter.Seq[Delta] {
 func delta(run string, d result.Delta, null bool) Delta {
 	cell := result.Cell{ID: d.Cell, Network: d.Network, Placement: d.Placement, Path: d.Path, Workload: d.Workload, Params: d.Params}
 	row := Delta{
-		Level: level(run, cell), Baseline: d.Baseline, Null: null, Judged: Judged{d.Metric, d.Headline, d.Unit, d.Better}, BaselineValue: d.BaselineValue,
-		Found: Found{
-			Value: d.Value, RatioLow: d.RatioLow, RatioHigh: d.RatioHigh,
-			Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh, P: d.P, PAdjusted: d.PAdjusted,
-			Blocks: int64(d.Blocks), Rounds: int64(d.Rounds), Need: int64(d.Need), Verdict: d.Verdict, Excluded: map[string]int64{},
-		},
-		Floor: d.Floor, Bound: d.Bound, Warnings: d.Warnings, States: states(d.Across),
+		Level: level(run, cell), Baseline: d.Baseline, Null: null, Metric: d.Metric, Headline: d.Headline,
+		Unit: d.Unit, Better: d.Better, BaselineValue: d.BaselineValue, Value: d.Value, RatioLow: d.RatioLow, RatioHigh: d.RatioHigh,
+		Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh, P: d.P, PAdjusted: d.PAdjusted,
+		Blocks: int64(d.Blocks), Rounds: int64(d.Rounds), Need: int64(d.Need), Verdict: d.Verdict, Floor: d.Floor, Bound: d.Bound, Warnings: d.Warnings,
+		Excluded: map[string]int64{}, States: states(d.Across),
 	}
 	for reason, n := range d.Excluded {
 		row.Excluded[reason] = int64(n)
@@ -312,8 +316,11 @@ func Effects(run result.Run) iter.Seq[Effect] {
 	return each(run.Effects, func(_ int, e result.Effect) Effect {
 		d := delta(run.Run, insight.AsDelta(e), false)
 		return Effect{
-			Level: d.Level, Reference: e.Reference, Factor: e.Factor, From: e.From, To: e.To, Judged: d.Judged, FromValue: d.BaselineValue,
-			Found: d.Found, Warnings: d.Warnings, States: states(e.Across),
+			Level: d.Level, Reference: e.Reference, Factor: e.Factor, From: e.From, To: e.To, Metric: d.Metric, Headline: d.Headline,
+			Unit: d.Unit, Better: d.Better, FromValue: d.BaselineValue, Value: d.Value, Ratio: d.Ratio, RatioLow: d.RatioLow, RatioHigh: d.RatioHigh,
+			Difference: d.Difference, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh, P: d.P, PAdjusted: d.PAdjusted,
+			Blocks: d.Blocks, Rounds: d.Rounds, Need: d.Need, Verdict: d.Verdict, Excluded: d.Excluded, Warnings: d.Warnings,
+			States: states(e.Across),
 		}
 	})
 }
