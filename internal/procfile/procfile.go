@@ -95,7 +95,7 @@ func Processes(root string) ([]int, error) {
 	return pids, nil
 }
 
-// Children lists the processes that a process has started and that have not ended, those of a process that is gone being none.
+// Children lists the processes that a process has started and that have not ended. A process that is gone has none.
 func Children(pid int) []int {
 	var pids []int
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well formed
