@@ -115,7 +115,7 @@ type Ranking struct {
 	// Least are the networks with none known to cost less, Most the networks with none known to cost more. If no two networks
 	// are known to differ, all are in Least.
 	Least, Most []result.Delta
-	// Ties are groups of two or more of which no two are known to differ: Least, Most, then the others. It is empty if all are in Least.
+	// Ties are groups of two or more of the others of which no two are known to differ.
 	Ties [][]result.Delta
 }
 
@@ -126,7 +126,7 @@ func (p Part) ranking(deltas []result.Delta) Ranking {
 	if len(least) == len(deltas) {
 		return r
 	}
-	for _, group := range slices.Concat(p.Tiers(least), p.Tiers(most), p.Tiers(others)) {
+	for _, group := range p.Tiers(others) {
 		if len(group) > 1 {
 			r.Ties = append(r.Ties, group)
 		}
@@ -134,7 +134,9 @@ func (p Part) ranking(deltas []result.Delta) Ranking {
 	return r
 }
 
-// cheaper says of which networks a direct contrast has shown that they cost less than others: a cell, then the other.
+// cheaper says of which networks it is known that they cost less than others, a cell and then the other: by a direct contrast, or since
+// the intervals of their deltas lie apart, each as wide as it takes for all of the setting to hold at once. Networks that are resolved after
+// different builds have few in common, so that a contrast may know less than their deltas.
 func (p Part) cheaper() map[[2]string]bool {
 	known := map[[2]string]bool{}
 	for _, c := range p.Contrasts {
@@ -146,7 +148,37 @@ func (p Part) cheaper() map[[2]string]bool {
 			known[[2]string{c.Other, c.Cell}] = true
 		}
 	}
+	if p.Confidence == 0 || p.Exact != nil {
+		return known
+	}
+	heads := p.Headlines()
+	for _, a := range heads {
+		_, high := p.atOnce(a, len(heads))
+		for _, b := range heads {
+			low, _ := p.atOnce(b, len(heads))
+			if high < low && Cost(b)-Cost(a) > floorOf(b) && !known[[2]string{b.Cell, a.Cell}] {
+				known[[2]string{a.Cell, b.Cell}] = true
+			}
+		}
+	}
 	return known
+}
+
+// floorOf is the noise floor of a delta on the scale of Cost, 0 where none is known.
+func floorOf(d result.Delta) float64 {
+	switch {
+	case d.Floor == nil:
+		return 0
+	case d.Ratio > 0:
+		return math.Log1p(*d.Floor)
+	}
+	return *d.Floor
+}
+
+// atOnce is the interval of a delta's cost, as wide as it takes for so many of them to hold at once.
+func (p Part) atOnce(d result.Delta, all int) (low, high float64) {
+	low, high = costRange(d)
+	return stats.Widened(low, Cost(d), high, p.Confidence, d.Blocks, all)
 }
 
 // extremes are the networks with none known to cost less, the networks with none known to cost more, and the
