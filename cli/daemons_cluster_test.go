@@ -134,7 +134,7 @@ design: {blocks: 1, time_budget: 5m}
 }
 
 // TestDatabaseOnCluster: a database of three nodes is measured on networks that its client reaches it by; when one of its pods is
-// deleted, what it had part in fails by name, and the run goes on with another cluster.
+// evicted, what it had part in fails by name, and the run goes on with another cluster.
 func TestDatabaseOnCluster(t *testing.T) {
 	t.Parallel()
 	c, flags := equipped(t, 4)
@@ -158,9 +158,7 @@ design: {blocks: 2, time_budget: 20m}
 	}
 	pods := awaitPods(t, c, time.Minute, func(all []corev1.Pod) bool { return len(all) == 4 })
 	peer := pods[slices.IndexFunc(pods, func(p corev1.Pod) bool { return strings.HasSuffix(p.Name, "-peers-1") })]
-	if err := c.API.Pods(c.Namespace).Delete(t.Context(), peer.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	evict(t, c, peer.Name)
 	_ = p.Wait() // its status says that trials have failed
 	failed, good, after := 0, 0, 0
 	for _, tr := range trials(t, filepath.Join(dir, "run")) {

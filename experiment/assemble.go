@@ -98,7 +98,7 @@ func assembled(s *study.Study, p Plan, driver testbed.Provider, workloads []work
 			Seed: s.Design.Seed, Confidence: s.Design.Confidence, Margin: s.Design.Margin,
 			Notes: p.Notes, Cells: p.Cells, Claims: study.Untested(s.Claims), Goals: study.Unjudged(s.Goals),
 		},
-		Rules: p.Rules, Costs: p.Costs,
+		Rules: p.Rules, Costs: p.Costs, Admits: p.Admits,
 		Blocks: p.Blocks,
 		Config: measure.Config{
 			Testbed: testbed.Spec{Nodes: max(s.Testbed.Nodes, p.nodes()), PodsPerNode: s.Testbed.Pods, Link: testbed.Link(s.Testbed.Link), Peers: p.peers()},

@@ -100,10 +100,18 @@ func (p *Plan) clustered() bool {
 	return slices.ContainsFunc(plan.Measured(p.Cells), func(c result.Cell) bool { return p.demands[c.ID].Cluster != nil })
 }
 
+// measurable are the cells that are measured, and those that may come in.
+func (p *Plan) measurable() []result.Cell {
+	if p.Admits {
+		return append(plan.Measured(p.Cells), plan.Waiting(p.Cells)...)
+	}
+	return plan.Measured(p.Cells)
+}
+
 // nodes is how many nodes the cells need: the client's, and one for each pod of a cluster.
 func (p *Plan) nodes() int {
 	most := 0
-	for _, c := range plan.Measured(p.Cells) {
+	for _, c := range p.measurable() {
 		if k := p.demands[c.ID].Cluster; k != nil {
 			most = max(most, k.Pods+1)
 		}
@@ -126,7 +134,7 @@ func (p *Plan) peers() testbed.Peers {
 	var all testbed.Peers
 	var ports []uint16
 	counted := map[string]bool{}
-	for _, c := range plan.Measured(p.Cells) {
+	for _, c := range p.measurable() {
 		d := p.demands[c.ID]
 		if d.Cluster == nil || counted[d.Cluster.Key] {
 			continue

@@ -14,14 +14,15 @@ import (
 	"netdelta/workload"
 )
 
-// guess sets what the parts of a run cost before anything was measured. Only the choice of a subset rests on it.
-func (p *Plan) guess(burst time.Duration, visit int) {
+// guess sets what the parts of a run cost before anything was measured. Only what is measured from the first build on rests on it. Where the
+// cluster is changed all is made anew in each build.
+func (p *Plan) guess(burst time.Duration, visit int, anew bool) {
 	p.Costs = plan.Costs{
 		Start: time.Second,
 		Build: 50 * time.Millisecond,
 		Cell:  5 * time.Millisecond,
 		Burst: measure.SizeOf(burst, visit, workload.Demand{}).Cost,
-		Cells: map[string]time.Duration{},
+		Cells: map[string]time.Duration{}, Servers: map[string]plan.Server{},
 	}
 	p.slowDown(burst)
 	started := map[clusterStart]bool{}
@@ -31,10 +32,13 @@ func (p *Plan) guess(burst time.Duration, visit int) {
 		if p.Blocks {
 			cost = measure.VisitCost(burst, visit, d)
 		} else if len(d.Programs) > 0 {
-			p.Costs.Build += serverStartTakes
+			p.Costs.Servers[c.ID] = plan.Server{Key: c.ID, Takes: serverStartTakes}
 		}
 		if d.Cluster != nil {
-			if s := clusterStartOf(c, d); c.Unsupported == "" && !started[s] {
+			s := clusterStartOf(c, d)
+			if anew { // in each build
+				p.Costs.Servers[c.ID] = plan.Server{Key: fmt.Sprint(s), Takes: clusterStartTakes}
+			} else if c.Unsupported == "" && !started[s] {
 				started[s] = true
 				p.startsClusters += clusterStartTakes
 			}
@@ -80,8 +84,8 @@ func (p *Plan) slowDown(burst time.Duration) {
 // What it takes, as guessed, to start a server and a cluster of daemons, and to change a Kubernetes cluster and restore it.
 const (
 	serverStartTakes  = 300 * time.Millisecond
-	clusterStartTakes = 20 * time.Second
-	changeTakes       = 15 * time.Second
+	clusterStartTakes = 15 * time.Second
+	changeTakes       = 5 * time.Second
 )
 
 // clusterStart identifies a cluster that is started once in a run, by what it serves and its underlay.

@@ -27,11 +27,13 @@ type Plan struct {
 	Notes []string
 	Rules plan.Rules
 	Costs plan.Costs
+	// Admits says that cells that are left out for want of time come in when there is time for them.
+	Admits bool
 	// Blocks says that the networks are swapped live under the pods: the study asks for it, or a workload needs it.
 	Blocks bool
 
 	demands        map[string]workload.Demand // by cell
-	startsClusters time.Duration              // as guessed: all clusters of daemons
+	startsClusters time.Duration              // as guessed: all clusters of daemons that are started once
 }
 
 // Prepare expands a study into cells, marks what the testbed does not support, and chooses what the time budget holds. An
@@ -70,14 +72,13 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 			return p, err
 		}
 	}
-	p.guess(s.Design.Burst, s.Design.Rounds)
+	p.guess(s.Design.Burst, s.Design.Rounds, len(s.Changes) > 0)
 	if able.Costs != nil {
 		p.guessElsewhere(*able.Costs)
 	}
-	if len(s.Changes) > 0 { // all is made anew in each build
-		p.Costs.Build += changeTakes + p.startsClusters
-	} else {
-		p.Costs.Start += p.startsClusters
+	p.Costs.Start += p.startsClusters
+	if len(s.Changes) > 0 {
+		p.Costs.Build += changeTakes
 	}
 	p.markBaseless()
 	if len(plan.Measured(p.Cells)) == 0 {
@@ -91,11 +92,15 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 		return p, err
 	}
 	p.Cells = fitted.Cells
+	p.Admits = !able.SharesMachine // it is not this machine's memory that servers take
 	if fitted.Note != "" {
+		if p.Admits {
+			fitted.Note += "; what is left out comes in as soon as there turns out to be time for it"
+		}
 		p.Notes = append(p.Notes, fitted.Note)
 	}
-	if !able.SharesMachine {
-		return p, nil // it is not this machine's memory that servers take
+	if p.Admits {
+		return p, nil
 	}
 	if err := p.fitMemory(); err != nil {
 		return p, err

@@ -23,6 +23,8 @@ type Config struct {
 	// Rules and Costs are what the scheduler keeps to and starts from.
 	Rules plan.Rules
 	Costs plan.Costs
+	// Admits says that cells of the Run that are skipped come in when there is time for them.
+	Admits bool
 	measure.Config
 	// Blocks asks for live swaps in place of networks side by side.
 	Blocks bool
@@ -73,10 +75,11 @@ func Run(ctx context.Context, c Config) (result.Run, error) {
 // measure carries out the scheduler's steps from the first to the last, gives back what the run holds, and says what was seen.
 func (r *runner) measure(ctx context.Context) error {
 	m := r.context
-	err := m.Targets.Hold(ctx, r.Run.Cells)
+	all := append(plan.Measured(r.Run.Cells), r.later()...)
+	err := m.Targets.Hold(ctx, all)
 	r.Run.Notes = slices.Concat(m.Targets.Notes(), r.Run.Notes)
 	if err == nil {
-		err = m.TryVolumes(ctx, r.Run.Cells)
+		err = m.TryVolumes(ctx, all)
 	}
 	if err == nil {
 		err = r.bounded(ctx)
@@ -92,9 +95,7 @@ func (r *runner) measure(ctx context.Context) error {
 		r.Run.Environment = onNodes(r.Run.Environment, m.Observed.Nodes())
 	}
 	r.Run.Notes = append(m.Observed.Notes(r.Run.Notes), m.Health.Notes()...)
-	if note := r.scheduler.Shed().Note; note != "" {
-		r.Run.Notes = append(r.Run.Notes, note)
-	}
+	r.Run.Notes = r.scheduler.Shed().Explain(r.Run.Notes)
 	return err
 }
 
@@ -111,7 +112,7 @@ type runner struct {
 	trials   []result.Trial
 	failures map[string]failures // by cell
 	lost     int                 // workloads whose services were given up
-	left     int                 // cells that were left out on the way
+	left     int                 // cells that were left out on the way, or have come in
 	open     int                 // as in Status
 	measured int                 // rounds of this build, repeated ones included
 	repeated int                 // rounds of this build
@@ -130,9 +131,18 @@ func newRunner(c Config) *runner {
 	r.rounds = measure.NewRounds(r.context, r.Run.Started, c.Blocks)
 	r.strategy = r.newStrategy()
 	r.scheduler = plan.NewScheduler(c.Run.Cells, c.Rules, c.Costs)
+	r.scheduler.Later(r.later())
 	r.scheduler.Resume(finishedBuilds(r.trials))
 	r.writer = startWriter(c.Folder)
 	return r
+}
+
+// later are the cells that may come in.
+func (r *runner) later() []result.Cell {
+	if !r.Admits {
+		return nil
+	}
+	return plan.Waiting(r.Run.Cells)
 }
 
 func (r *runner) elapsed() time.Duration { return time.Since(r.began) }
@@ -160,13 +170,14 @@ func (r *runner) loop(ctx context.Context) error {
 	}
 }
 
-// shed marks what the scheduler has left out because what the run is on is slower than was planned for.
+// shed marks what the scheduler has left out because what the run is on is slower than was planned for, and what has come in because it is
+// faster.
 func (r *runner) shed() {
 	shed := r.scheduler.Shed()
-	if len(shed.Cells) == r.left {
+	if len(shed.Cells)+len(shed.In) == r.left {
 		return
 	}
-	r.left, r.Run.Cells = len(shed.Cells), shed.Mark(r.Run.Cells)
+	r.left, r.Run.Cells = len(shed.Cells)+len(shed.In), shed.Mark(r.Run.Cells)
 	r.strategy.LeaveOut(shed.Cells)
 }
 

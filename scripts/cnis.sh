@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # cnis.sh FOLDER [CNI...] measures CNIs of the cluster for tests, all of them unless some are named: each on a fresh cluster, which is
-# ended afterwards. What came out is in a folder of FOLDER for each: the steps of its start (up), its agents at rest (agents), a run of
-# docs/results/cnis.yaml (run), and how soon a policy is in force (policies.json). It ends with the tables of docs/results/cnis.md, and
-# writes all deltas to cnis.csv.
+# ended afterwards. What came out is in a folder of FOLDER for each: the steps of its start (up), its agents at rest (agents) and while pods come
+# and go (churn), how long these took to be ready (ready), a run of docs/results/cnis.yaml (run), and how soon a policy is in force
+# (policies.json). It ends with the tables of docs/results/cnis.md, and writes all deltas to cnis.csv.
 set -euo pipefail
 (($# > 0)) || { echo "usage: cnis.sh FOLDER [CNI...]" >&2; exit 2; }
 mkdir -p "$1"
@@ -11,8 +11,8 @@ shift
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 cnis=("$@")
 ((${#cnis[@]} > 0)) || cnis=(bridge flannel-host-gw flannel-vxlan calico-routes calico-bgp calico-vxlan cilium-native cilium-vxlan cilium-ebpf)
-rest=${REST:-60}       # seconds for which agents are watched
-budget=${BUDGET:-3m}   # of a run
+rest=${REST:-60}       # seconds for which agents are watched at rest, and as many while pods come and go
+budget=${BUDGET:-5m}   # of a run
 repeat=${REPEAT:-10}   # how often a policy is made
 
 make --no-print-directory build
@@ -21,6 +21,7 @@ cluster=$out/cluster
 NETDELTA_KUBERNETES=${NETDELTA_KUBERNETES:-$(scripts/kubernetes.sh)}
 NETDELTA_CALICO=${NETDELTA_CALICO:-$(scripts/kubernetes.sh calico)}
 NETDELTA_CILIUM=${NETDELTA_CILIUM:-$(scripts/kubernetes.sh cilium)}
+kubectl=$NETDELTA_KUBERNETES/kubectl
 KUBECONFIG=${XDG_CACHE_HOME:-$HOME/.cache}/netdelta/cluster/kubeconfig
 export NETDELTA_KUBERNETES NETDELTA_CALICO NETDELTA_CILIUM KUBECONFIG
 if "$cluster" status >/dev/null 2>&1; then
@@ -40,21 +41,42 @@ agents() {
 	done' | sort
 }
 
+# churn has pods come and go on a node, one after the other, and prints how many milliseconds each took to be ready.
+churn() {
+	local end=$((SECONDS + rest)) began
+	while ((SECONDS < end)); do
+		began=$(date +%s%N)
+		"$kubectl" run churn --image localhost/netdelta/base:1 --image-pull-policy Never --restart Never \
+			--overrides '{"spec": {"nodeName": "w1", "terminationGracePeriodSeconds": 0}}' --command -- sleep 3600 >/dev/null
+		"$kubectl" wait --for condition=Ready pod/churn --timeout 1m >/dev/null
+		echo $((($(date +%s%N) - began) / 1000000))
+		"$kubectl" delete pod churn --wait >/dev/null
+	done
+}
+
+# watched FILE COMMAND... writes to FILE what the agents of a node take while a command runs for $rest seconds. A hundredth of a second of
+# processor time is a tick.
+watched() {
+	local to=$1
+	shift
+	agents w1 >"$to.before"
+	"$@"
+	agents w1 >"$to.after"
+	join "$to.before" "$to.after" |
+		awk -v s="$rest" '{ sub("/.*", "", $1); printf "%s %.0f MiB, %.1f%%\n", $1, $4 / 1024, ($5 - $3) / s }' >"$to"
+	rm "$to.before" "$to.after"
+}
+
 measure() {
-	local cni=$1 folder=$out/$1 policy=()
+	local cni=$1 folder=$out/$1
 	rm -rf "$folder"
 	mkdir "$folder"
 	trap '"$cluster" down' EXIT
 	"$cluster" up --cni "$cni" 2>&1 >/dev/null | tee "$folder/up"
 	"$cluster" programs --netdelta bin/netdelta >/dev/null
 	sleep 20 # what a start still does
-	agents w1 >"$folder/agents.before"
-	sleep "$rest"
-	agents w1 >"$folder/agents.after"
-	# A hundredth of a second of processor time is a tick.
-	join "$folder/agents.before" "$folder/agents.after" |
-		awk -v s="$rest" '{ sub("/.*", "", $1); printf "%s %.0f MiB, %.1f%%\n", $1, $4 / 1024, ($5 - $3) / s }' >"$folder/agents"
-	rm "$folder/agents."*
+	watched "$folder/agents" sleep "$rest"
+	watched "$folder/churn" churn >"$folder/ready"
 	bin/netdelta run docs/results/cnis.yaml --image localhost/netdelta/programs:1 --node-agent --quiet --time-budget "$budget" --out "$folder/run" >"$folder/run.txt" || true
 	case $cni in bridge | flannel-*) "$cluster" switch --policy kube-network-policies ;; esac
 	bin/netdelta policies --image localhost/netdelta/programs:1 --fresh --rules 1 --repeat "$repeat" --every 5ms --out "$folder/policies.json" >"$folder/policies.txt" 2>&1 || true
@@ -62,16 +84,16 @@ measure() {
 	trap - EXIT
 }
 
-# table prints the costs of a workload under all CNIs.
+# table WORKLOAD PLACEMENT WHAT prints the costs of a workload under all CNIs: its headline, or its processor time (cpu).
 table() {
 	local cni
-	printf '\n### %s\n\n| CNI | host | pod | pod against host | clusterip against host |\n| --- | --: | --: | --: | --: |\n' "$1"
+	printf '\n### %s, %s, %s\n\n| CNI | host | pod | pod against host | clusterip against host |\n| --- | --: | --: | --: | --: |\n' "$1" "$2" "$3"
 	for cni in "${cnis[@]}"; do
-		jq -r --arg cni "$cni" --arg workload "$1" '
+		jq -r --arg cni "$cni" --arg workload "$1" --arg placement "$2" --arg what "$3" '
 			def pct: (. - 1) * 1000 | round / 10 | if . > 0 then "+\(.)" else "\(.)" end;
-			def amount($unit): if $unit == "ns" then "\(. / 100 | round / 10) µs" elif $unit == "bit/s" then "\(. / 1e8 | round / 10) Gbit/s" else "\(round)/s" end;
+			def amount($unit): if $unit == "ns" then "\(. / 100 | round / 10) µs" elif $unit == "bit/s" then "\(. / 1e8 | round / 10) Gbit/s" elif $unit == "s/GB" then "\(. * 1000 | round / 1000) s/GB" else "\(round)/s" end;
 			def delta: if . == null then "-" else "\(.ratio | pct)% [\(.ratio_low | pct), \(.ratio_high | pct)]" end;
-			[.deltas[] | select(.headline and .workload == $workload)] | select(length > 0) | (INDEX(.network)) as $d |
+			[.deltas[] | select((if $what == "cpu" then .metric == "cpu" else .headline end) and .workload == $workload and .placement == $placement)] | select(length > 0) | (INDEX(.network)) as $d |
 			"| `\($cni)` | \(.[0].baseline_value | amount($d.pod.unit)) | \($d.pod.value | amount($d.pod.unit)) | \($d.pod | delta) | \($d.clusterip | delta) |"
 		' "$out/$cni/run/result.json"
 	done
@@ -86,27 +108,34 @@ proved() {
 
 # tables prints what came out for all CNIs.
 tables() {
-	local cni workload
-	for workload in tcp-rr udp-rr tcp-crr tcp-stream http; do table "$workload"; done
-	proved
-	printf '\n### Agents\n\n| CNI | in force after | memory and processor time at rest, of each program of a node |\n| --- | --: | --- |\n'
-	for cni in "${cnis[@]}"; do
-		printf '| `%s` | %s | %s |\n' "$cni" "$(sed -n 's/^ *\([0-9.]* s\)  network by .*/\1/p' "$out/$cni/up")" "$(paste -sd';' "$out/$cni/agents" | sed 's/;/; /g')"
+	local cni workload placement
+	for workload in tcp-rr udp-rr tcp-crr tcp-stream http; do
+		for placement in cross-node same-node; do
+			table "$workload" "$placement" headline
+			table "$workload" "$placement" cpu
+		done
 	done
-	printf '\n### Policies, p50 (at most)\n\n| CNI | refused after a policy was made | passing after it was deleted | passing after a fresh pod began that it lets in |\n| --- | --: | --: | --: |\n'
+	proved
+	printf '\n### Agents\n\n| CNI | in force after | a pod is ready after, median (at most) | memory and processor time at rest, of each program of a node | while pods come and go |\n| --- | --: | --: | --- | --- |\n'
+	for cni in "${cnis[@]}"; do
+		printf '| `%s` | %s | %s | %s | %s |\n' "$cni" "$(sed -n 's/^ *\([0-9.]* s\)  network by .*/\1/p' "$out/$cni/up")" \
+			"$(sort -n "$out/$cni/ready" | awk '{ all[NR] = $1 } END { printf "%d ms (%d), %d pods", all[int((NR + 1) / 2)], all[NR], NR }')" \
+			"$(paste -sd';' "$out/$cni/agents" | sed 's/;/; /g')" "$(paste -sd';' "$out/$cni/churn" | sed 's/;/; /g')"
+	done
+	printf '\n### Policies, p50 [95%% interval] (at most)\n\n| CNI | refused after a policy was made | passing after it was deleted | passing after a fresh pod began that it lets in |\n| --- | --: | --: | --: |\n'
 	for cni in "${cnis[@]}"; do
 		jq -r --arg cni "$cni" 'def ms: . / 1e5 | round / 10;
 			(INDEX(.latencies[]; .change)) as $l |
-			"| `\($cni)` | " + ([$l.refused, $l.passing, $l.admitted] | map(if . == null then "-" else "\(.p50_ns | ms) ms (\(.max_ns | ms))" end) | join(" | ")) + " |"' "$out/$cni/policies.json"
+			"| `\($cni)` | " + ([$l.refused, $l.passing, $l.admitted] | map(if . == null then "-" else "\(.p50_ns | ms) ms\(if .low_ns then " [\(.low_ns | ms), \(.high_ns | ms)]" else "" end) (\(.max_ns | ms))" end) | join(" | ")) + " |"' "$out/$cni/policies.json"
 	done
 }
 
 # rows writes all deltas as rows for a spreadsheet, times in nanoseconds and rates in bit/s or requests/s.
 rows() {
 	local cni
-	echo cni,workload,network,unit,host,value,ratio,ratio_low,ratio_high,builds,verdict
+	echo cni,workload,placement,network,metric,unit,host,value,ratio,ratio_low,ratio_high,builds,verdict
 	for cni in "${cnis[@]}"; do
-		jq -r --arg cni "$cni" '.deltas[] | select(.headline) | [$cni, .workload, .network, .unit, (.baseline_value | round), (.value | round), (.ratio, .ratio_low, .ratio_high | . * 10000 | round / 10000), .blocks, .verdict] | @csv' "$out/$cni/run/result.json"
+		jq -r --arg cni "$cni" '.deltas[] | select(.headline or .metric == "cpu") | [$cni, .workload, .placement, .network, .metric, .unit, (.baseline_value, .value | . * 1000 | round / 1000), (.ratio, .ratio_low, .ratio_high | . * 10000 | round / 10000), .blocks, .verdict] | @csv' "$out/$cni/run/result.json"
 	done
 }
 

@@ -139,6 +139,8 @@ type Observation struct {
 	Reach Reach
 	// Expect is the encapsulation between nodes that the user expects, "" if not given.
 	Expect Encapsulation
+	// ExpectMTU is the MTU that the user expects, 0 if not given.
+	ExpectMTU unit.Bytes
 	// Called is what the client called, and Backend the server itself.
 	Called, Backend netip.AddrPort
 	Client, Server  PathEnd

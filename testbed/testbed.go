@@ -36,6 +36,8 @@ type Spec struct {
 	Volume Volume
 	// Expect is how packets between nodes must be seen, where the study says so; "" expects what the network's name says.
 	Expect Encapsulation
+	// ExpectMTU is the MTU that the cluster is to have at a level of the study, of its links or its pods; 0 expects none.
+	ExpectMTU unit.Bytes
 	// Peers are the pods that serve as one: the first of each node but the first one.
 	Peers Peers
 }

@@ -18,8 +18,8 @@ type ProgramClient struct {
 	Home *daemon.Sandbox
 	// Run carries out a burst. Where it leaves them out, the burst's start and span are the call's.
 	Run func(ctx context.Context, spec engine.BurstSpec) (engine.Burst, engine.More, error)
-	// Collected, if there is one, adds to the totals what is no sum over bursts.
-	Collected func(*engine.Totals)
+	// Collected, if there is one, adds to the totals what is no sum over bursts. Its error says that what was measured is not to be used.
+	Collected func(*engine.Totals) error
 	// Resumes says that a burst may follow one that failed.
 	Resumes bool
 	Tally   engine.Tally
@@ -79,11 +79,11 @@ func (c *ProgramClient) Collect(dropLast bool) (engine.Totals, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	totals, err := c.Tally.Collect(dropLast)
+	if err == nil && c.Collected != nil {
+		err = c.Collected(&totals)
+	}
 	if err != nil {
 		return totals, fmt.Errorf("%s: %w", c.Name, err)
-	}
-	if c.Collected != nil {
-		c.Collected(&totals)
 	}
 	return totals, nil
 }

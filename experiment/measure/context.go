@@ -195,6 +195,8 @@ func (m *Context) spec(g Group) testbed.Spec {
 	spec.Family, spec.Conditions, spec.Target = g.family, asked.Conditions, g.target
 	if asked.MTU != 0 {
 		spec.Link.MTU = asked.MTU
+	} else {
+		spec.ExpectMTU = g.mtu // the cluster is changed to it
 	}
 	switch {
 	case g.class != "": // one pod, since there is no server

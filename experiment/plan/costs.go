@@ -18,6 +18,28 @@ type Costs struct {
 	Burst time.Duration
 	// Cells has the burst costs of cells that differ from Burst, by their IDs.
 	Cells map[string]time.Duration
+	// Servers are what each build starts for cells, by their IDs, in addition to what every cell has.
+	Servers map[string]Server
+}
+
+// Server is something that takes time to start. Cells whose servers have the same key share one.
+type Server struct {
+	Key   string
+	Takes time.Duration
+}
+
+// servers are the servers of cells, each once.
+func (c Costs) servers(cells []result.Cell) map[string]time.Duration {
+	if len(c.Servers) == 0 {
+		return nil
+	}
+	all := map[string]time.Duration{}
+	for _, cell := range cells {
+		if s, has := c.Servers[cell.ID]; has {
+			all[s.Key] = s.Takes
+		}
+	}
+	return all
 }
 
 func (c Costs) burst(cell result.Cell) time.Duration {
@@ -30,20 +52,19 @@ func (c Costs) burst(cell result.Cell) time.Duration {
 // learnedCosts are the estimates at first, then what was measured. A first measurement replaces the estimate, later ones move it by a
 // part, so that one slow round does not upset the plan.
 type learnedCosts struct {
-	fixed, perCell time.Duration // of a build's set-up
-	collect        time.Duration
-	burst          map[string]time.Duration // by cell
-	measured       map[string]bool
-	setups, ends   int
+	Costs
+	setups  map[string]float64 // what set-ups take in place of the estimate: by state, and by the key of a server
+	collect time.Duration
+	burst   map[string]time.Duration // by cell
+	known   map[string]bool          // cells whose bursts are measured
+	ends    int
 }
 
 // share is the weight of a new measurement.
 const share = 0.25
 
 func newLearnedCosts(cells []result.Cell, costs Costs) *learnedCosts {
-	l := &learnedCosts{
-		fixed: costs.Build, perCell: costs.Cell, burst: map[string]time.Duration{}, measured: map[string]bool{},
-	}
+	l := &learnedCosts{Costs: costs, setups: map[string]float64{}, burst: map[string]time.Duration{}, known: map[string]bool{}}
 	for _, c := range cells {
 		l.burst[c.ID] = costs.burst(c)
 	}
@@ -59,24 +80,67 @@ func (l *learnedCosts) round(cells []result.Cell) time.Duration {
 	return sum
 }
 
-// setup is the cost of setting up n cells.
-func (l *learnedCosts) setup(n int) time.Duration { return l.fixed + time.Duration(n)*l.perCell }
-
-// once is what a build of n cells costs in addition to its rounds.
-func (l *learnedCosts) once(n int) time.Duration { return l.setup(n) + l.collect }
-
-func (l *learnedCosts) learnSetup(n int, took time.Duration) {
-	expected := l.setup(n)
-	if expected <= 0 {
-		l.fixed = took
-	} else {
-		factor := float64(took) / float64(expected)
-		if l.setups > 0 {
-			factor = 1 + share*(factor-1)
-		}
-		l.fixed, l.perCell = scale(l.fixed, factor), scale(l.perCell, factor)
+// setup is the cost of setting these cells up, which are of one state.
+func (l *learnedCosts) setup(cells []result.Cell) (sum time.Duration) {
+	for key, takes := range l.parts(cells) {
+		sum += l.part(key, takes)
 	}
-	l.setups++
+	return sum
+}
+
+// parts are what a set-up of cells consists of, with the estimates: the networks in their state, and servers.
+func (l *learnedCosts) parts(cells []result.Cell) map[string]time.Duration {
+	all := map[string]time.Duration{stateOf(cells): l.Build + time.Duration(len(cells))*l.Cell}
+	for key, takes := range l.servers(cells) {
+		all["server "+key] = takes
+	}
+	return all
+}
+
+func (l *learnedCosts) part(key string, estimate time.Duration) time.Duration {
+	if factor, known := l.setups[key]; known {
+		return scale(estimate, factor)
+	}
+	return estimate
+}
+
+// knows says whether a set-up of the cells' state is measured.
+func (l *learnedCosts) knows(cells []result.Cell) bool {
+	_, known := l.setups[stateOf(cells)]
+	return known
+}
+
+// once is what a build of the cells costs in addition to its rounds.
+func (l *learnedCosts) once(cells []result.Cell) time.Duration { return l.setup(cells) + l.collect }
+
+// learnSetup learns from a set-up. What was not measured before has taken what the known parts have not; if there is none, all have taken
+// their share.
+func (l *learnedCosts) learnSetup(cells []result.Cell, took time.Duration) {
+	if l.setup(cells) <= 0 { // there was no estimate
+		l.Build, l.setups = took, map[string]float64{}
+	}
+	parts := l.parts(cells)
+	var known, fresh time.Duration
+	for key, estimate := range parts {
+		if _, is := l.setups[key]; is {
+			known += l.part(key, estimate)
+		} else {
+			fresh += estimate
+		}
+	}
+	// What is known varies from build to build, so that the rest is no more than a guess where it is small.
+	const least = 0.1
+	first, later := max(least, float64(took-known)/float64(max(1, fresh))), 1+share*(float64(took)/float64(max(1, known))-1)
+	if known == 0 {
+		first = float64(took) / float64(max(1, fresh))
+	}
+	for key := range parts {
+		if factor, is := l.setups[key]; !is {
+			l.setups[key] = first
+		} else if fresh == 0 {
+			l.setups[key] = factor * later
+		}
+	}
 }
 
 func (l *learnedCosts) learnRound(cells []result.Cell, took time.Duration, bursts []time.Duration) {
@@ -96,10 +160,10 @@ func (l *learnedCosts) learnRound(cells []result.Cell, took time.Duration, burst
 		if sum > 0 {
 			cost = scale(took, float64(bursts[i])/float64(sum))
 		}
-		if l.measured[c.ID] {
+		if l.known[c.ID] {
 			cost = l.burst[c.ID] + scale(cost-l.burst[c.ID], share)
 		}
-		l.burst[c.ID], l.measured[c.ID] = max(cost, 0), true
+		l.burst[c.ID], l.known[c.ID] = max(cost, 0), true
 	}
 }
 

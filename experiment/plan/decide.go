@@ -10,6 +10,7 @@ import (
 // decide begins the next build, or ends the run.
 func (s *Scheduler) decide(now time.Duration) {
 	s.shed(now)
+	s.admit(now)
 	cells := s.participants(s.wanted)
 	if len(cells) == 0 {
 		s.end(now)
@@ -19,10 +20,10 @@ func (s *Scheduler) decide(now time.Duration) {
 		cells = kept
 	}
 	s.ahead = nil
-	due := s.due(cells)
-	cells = s.nextState(cells)
-	rounds := s.plan(cells, due, s.rules.Budget-now-s.renewal)
-	enough := s.rules.MaxBuilds > 0 && s.done >= s.rules.MaxBuilds*s.states
+	all := cells
+	cells = s.nextState(all)
+	rounds := s.plan(cells, all, s.rules.Budget-now-s.renewal)
+	enough := s.rules.MaxBuilds > 0 && s.done >= s.most()
 	if rounds == 0 || enough {
 		s.current = Step{Ended: EndedBudget}
 		if enough {
@@ -45,7 +46,7 @@ func (s *Scheduler) end(now time.Duration) {
 	kept, lost := 0, 0
 	for _, c := range s.cells {
 		switch {
-		case c.Role != s.target() || slices.Contains(s.out.Cells, c.ID):
+		case c.Role != s.target() || slices.Contains(s.out.Cells, c.ID) || s.waits(c.ID):
 		case s.dropped[c.ID]:
 			lost++
 		default:
@@ -77,10 +78,13 @@ func (s *Scheduler) wanted(c result.Cell) bool {
 	return !s.spent(c) && s.unknown(c)
 }
 
-// spent says whether a cell was in as many builds as its state has at most. Without states the run ends by their number.
+// spent says whether a cell was in as many builds as there are to be at most.
 func (s *Scheduler) spent(c result.Cell) bool {
-	return s.rules.MaxBuilds > 0 && counts(c) && s.builds[c.ID] >= s.rules.MaxBuilds
+	return s.rules.MaxBuilds > 0 && s.builds[c.ID] >= s.rules.MaxBuilds
 }
+
+// most is the number of builds of a run at most, where that is given: what came in later has as many as the others.
+func (s *Scheduler) most() int { return s.base + s.rules.MaxBuilds*s.states }
 
 // unknown says whether a cell needs more builds.
 func (s *Scheduler) unknown(c result.Cell) bool {
@@ -114,10 +118,10 @@ func (s *Scheduler) participants(wanted func(result.Cell) bool) []result.Cell {
 	return cells
 }
 
-// plan is the number of rounds of the next build of these cells, with so much time left and so many builds due, this one included;
-// 0 when it would not be over in time.
-func (s *Scheduler) plan(cells []result.Cell, due int, left time.Duration) int {
-	round, once := s.cost.round(cells), s.cost.once(len(cells))
+// plan is the number of rounds of the next build of these cells, of all that need one, with so much time left; 0 when it would not be
+// over in time.
+func (s *Scheduler) plan(cells, all []result.Cell, left time.Duration) int {
+	round, once := s.cost.round(cells), s.cost.once(cells)
 	fit := fits(left, 1, once, round)
 	if s.rules.Rounds > 0 {
 		if fit < s.rules.Rounds {
@@ -129,11 +133,12 @@ func (s *Scheduler) plan(cells []result.Cell, due int, left time.Duration) int {
 		return 0
 	}
 	if s.rounds == 0 {
-		s.rounds = s.equalRounds(cells, left)
+		s.rounds = s.equalRounds(all, left)
 	}
 	rounds := s.rounds
-	if due > 0 {
+	if due := s.due(all); due > 0 {
 		// The least number of builds comes first: if they no longer fit with as many rounds, they have fewer.
+		once, round := s.usual(all)
 		rounds = min(rounds, max(s.rules.MinRounds, fits(left, due, once, round)))
 	} else if round > 0 {
 		// From here on at least half of the time goes into measuring, not into setting up.
@@ -149,12 +154,12 @@ func (s *Scheduler) tail(now time.Duration) bool {
 	}
 	cells := s.current.Cells
 	rest := s.rules.Budget - now - s.cost.collect - s.renewal
-	return rest < s.cost.once(len(cells))+time.Duration(s.rules.MinRounds)*s.cost.round(cells)
+	return rest < s.cost.once(cells)+time.Duration(s.rules.MinRounds)*s.cost.round(cells)
 }
 
 // last says whether the number of builds, not the time, ends the run after the next build.
 func (s *Scheduler) last() bool {
-	return s.rules.MaxBuilds > 0 && s.done+1 >= s.rules.MaxBuilds*s.states
+	return s.rules.MaxBuilds > 0 && s.done+1 >= s.most()
 }
 
 // due is the number of builds until each of the cells has taken part in the least number.
@@ -176,7 +181,7 @@ func (s *Scheduler) due(cells []result.Cell) int {
 func (s *Scheduler) usual(cells []result.Cell) (once, round time.Duration) {
 	parts := byState(cells)
 	for _, part := range parts {
-		once += s.cost.once(len(part)) / time.Duration(len(parts))
+		once += s.cost.once(part) / time.Duration(len(parts))
 		round += s.cost.round(part) / time.Duration(len(parts))
 	}
 	return once, round
@@ -184,7 +189,7 @@ func (s *Scheduler) usual(cells []result.Cell) (once, round time.Duration) {
 
 // equalRounds divides the time among the planned builds, or among fewer when they would be too short.
 func (s *Scheduler) equalRounds(cells []result.Cell, left time.Duration) int {
-	round, once := s.cost.round(cells), s.cost.once(len(cells))
+	once, round := s.usual(cells)
 	for builds := s.rules.Builds*s.states - s.done; builds > s.rules.MinBuilds*s.states-s.done; builds-- {
 		if rounds := fits(left, builds, once, round); rounds >= s.rules.MinRounds {
 			return rounds

@@ -121,8 +121,7 @@ type need struct {
 
 // needOf is the need of no cells.
 func needOf(costs Costs, rules Rules) need {
-	n := need{costs: costs, rules: rules}
-	return n
+	return need{costs: costs, rules: rules}
 }
 
 // with is the need of these cells too.
@@ -145,6 +144,9 @@ func (n need) with(cells []result.Cell) need {
 func (n need) of(cells []result.Cell) (sum time.Duration) {
 	for _, c := range cells {
 		sum += n.costs.Cell + time.Duration(n.rules.rounds())*n.costs.burst(c)
+	}
+	for _, takes := range n.costs.servers(cells) {
+		sum += takes
 	}
 	return sum
 }
@@ -185,6 +187,9 @@ func byTurns(cells []result.Cell, key loadOf) (turns []load, of map[load][]resul
 	return turns, of
 }
 
+// fittedOn is in each note on what a budget holds.
+const fittedOn = " workload settings, each on all "
+
 func note(loads []load, of map[load][]result.Cell, chosen map[load]bool, measured []result.Cell, budget, whole time.Duration) string {
 	placements := placements(measured)
 	var in, out []string
@@ -211,7 +216,7 @@ func note(loads []load, of map[load][]result.Cell, chosen map[load]bool, measure
 	if len(out) > shown {
 		left += fmt.Sprintf(" and %d more", len(out)-shown)
 	}
-	return fmt.Sprintf("the time budget of %s holds %d of %d workload settings, each on all %d networks: %s; left out: %s; --time-budget %s holds all",
+	return fmt.Sprintf("the time budget of %s holds %d of %d"+fittedOn+"%d networks: %s; left out: %s; --time-budget %s holds all",
 		study.FormatDuration(budget), len(in), len(loads), len(networks), strings.Join(in, ", "), left, study.FormatDuration(whole))
 }
 

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"netdelta/result"
@@ -69,7 +70,10 @@ type Scheduler struct {
 	rounds   int // equal rounds of the builds that all take part in; 0 until planned
 	ahead    []result.Cell
 	out      Shed
-	left     []leftOut     // that Shed names
+	left     []leftOut     // that Shed names as left out on the way
+	later    []leftOut     // left out at first
+	came     []leftOut     // left out at first, and come in
+	base     int           // builds that were done when the last came in
 	states   int           // of the cells: so many builds give each state one
 	renewal  time.Duration // of the next build, on what serves several
 	until    time.Duration // when the build under way has to be over, so that the builds that are due fit
@@ -101,6 +105,7 @@ func (s *Scheduler) Resume(finished []Finished) {
 		s.next = max(s.next, f.Build+1)
 		s.rounds = max(s.rounds, f.Rounds)
 	}
+	s.comeAgain()
 }
 
 // Next says what to do now. Called again without news, it says the same again.
@@ -133,7 +138,7 @@ func (s *Scheduler) Built(now time.Duration) {
 	if s.phase != StepBuild {
 		return
 	}
-	s.cost.learnSetup(len(s.current.Cells), now-s.since)
+	s.cost.learnSetup(s.current.Cells, now-s.since)
 	s.begin(StepRound, now)
 }
 
@@ -155,8 +160,8 @@ func (s *Scheduler) Measured(now time.Duration, bursts []time.Duration) {
 	if s.done == 0 && s.rules.Rounds == 0 && s.current.Round == roundsToLearn {
 		// Now the cost of a round is measured: the number of rounds need not rest on a guess.
 		s.shed(now)
-		spent := s.cost.setup(len(s.current.Cells)) + time.Duration(roundsToLearn)*s.cost.round(s.current.Cells)
-		s.rounds = s.equalRounds(s.current.Cells, s.rules.Budget-now+spent)
+		spent := s.cost.setup(s.current.Cells) + time.Duration(roundsToLearn)*s.cost.round(s.current.Cells)
+		s.rounds = s.equalRounds(s.participants(s.wanted), s.rules.Budget-now+spent)
 		s.current.Rounds = max(s.rounds, s.current.Round)
 	}
 	if s.rules.Rounds == 0 && s.rules.MaxBuilds == 0 {
@@ -193,22 +198,24 @@ func (s *Scheduler) Resolve(resolved map[string]bool) {
 func (s *Scheduler) Known() bool { return s.known() || s.rules.Rounds > 0 }
 
 // Drop takes a cell out of all further builds and rounds, including the current one's: it failed, and would fail again. Without its
-// baseline the cells of a setting have no delta, and are dropped as well.
+// baseline the cells of a setting have no delta, and are dropped as well. What is dropped does not come in later.
 func (s *Scheduler) Drop(id string) {
+	lost := []string{id}
 	for _, c := range s.cells {
-		if c.ID != id {
-			continue
-		}
-		s.dropped[id] = true
-		if c.Role != result.RoleBaseline {
+		if c.ID != id || c.Role != result.RoleBaseline {
 			continue
 		}
 		for _, other := range s.cells {
 			if other.Setting() == c.Setting() {
-				s.dropped[other.ID] = true
+				lost = append(lost, other.ID)
 			}
 		}
 	}
+	s.drop(lost, true)
+	for i, l := range s.later {
+		s.later[i].cells = slices.DeleteFunc(l.cells, func(id string) bool { return slices.Contains(lost, id) })
+	}
+	s.later = slices.DeleteFunc(s.later, func(l leftOut) bool { return len(l.cells) == 0 })
 	s.current.Cells = s.without(s.current.Cells)
 }
 

@@ -18,6 +18,10 @@ type Shed struct {
 	Cells []string
 	// Why is each cell's reason, Note names all that is left out.
 	Why, Note string
+	// In are the IDs of cells that were left out at first and have come in, as Came says. Rest names those that have not.
+	In   []string
+	Came []string
+	Rest string
 }
 
 // shed leaves out loads, the last chosen first, until the others fit into the time that is left with as many builds as verdicts on
@@ -25,8 +29,15 @@ type Shed struct {
 // choice rested on guessed costs; after the first rounds they are known. On a busy machine the run then has fewer deltas that mean
 // something, not many that don't.
 func (s *Scheduler) shed(now time.Duration) {
-	if !s.known() || s.rules.Rounds > 0 && !s.rules.OnePass || s.rules.MaxBuilds > 0 {
-		return // the study asks for so many rounds or builds
+	if !s.known() {
+		return
+	}
+	if s.rules.Rounds > 0 && !s.rules.OnePass || s.rules.MaxBuilds > 0 {
+		// The study asks for so many rounds or builds. What came in goes again where its first builds say that there is no time for it.
+		if in := s.inLater(); len(in) > 0 && s.done == s.base+s.states {
+			s.leave(now, s.leaveOut(now, append([]leftOut{{}}, in...)))
+		}
+		return
 	}
 	s.fewerRounds(now, s.rules.MinRounds*2/3)
 	out := s.leaveOut(now, s.loads())
@@ -34,15 +45,19 @@ func (s *Scheduler) shed(now time.Duration) {
 		out = append(out, s.leaveOut(now, s.settings())...)
 	}
 	s.fewerRounds(now, leastRounds)
+	s.leave(now, out)
+}
+
+// leave says what is left out from now on.
+func (s *Scheduler) leave(now time.Duration, out []leftOut) {
 	if len(out) == 0 {
 		return
 	}
 	s.left = append(s.left, out...)
 	s.ahead, s.current.Cells = s.without(s.ahead), s.without(s.current.Cells)
 	s.out.Cells = nil
-	var names []string
+	names := namesOf(s.left)
 	for _, l := range s.left {
-		names = append(names, l.name)
 		s.out.Cells = append(s.out.Cells, l.cells...)
 	}
 	whole := study.FormatDuration(roundUp(s.whole(now)))
@@ -117,13 +132,14 @@ type leftOut struct {
 	cells []string
 }
 
-// loads are the loads that are measured still, the first the most important.
+// loads are the loads that are measured still, the first the most important. What came in later is the least.
 func (s *Scheduler) loads() (all []leftOut) {
-	loads, of := byTurns(s.without(s.cells), byWorkload)
+	in := func(c result.Cell) bool { return slices.Contains(s.out.In, c.ID) }
+	loads, of := byTurns(slices.DeleteFunc(s.without(s.cells), in), byWorkload)
 	for _, l := range loads {
 		all = append(all, leftOut{Describe(l.workload, l.params), ids(of[l])})
 	}
-	return all
+	return append(all, s.inLater()...)
 }
 
 // settings are the settings that are measured still, in the order of the study.
@@ -197,12 +213,21 @@ func (s *Scheduler) Shed() Shed { return s.out }
 // Mark returns a run's cells with the ones left out marked as skipped: deltas of one or two builds would only be in the way.
 func (o Shed) Mark(cells []result.Cell) []result.Cell {
 	marked := slices.Clone(cells)
-	for i := range marked {
-		if slices.Contains(o.Cells, marked[i].ID) {
+	for i, c := range marked {
+		switch {
+		case slices.Contains(o.Cells, c.ID):
 			marked[i].Skipped = o.Why
+		case slices.Contains(o.In, c.ID):
+			marked[i].Skipped = ""
 		}
 	}
 	return marked
+}
+
+// Explain adds to a run's notes what was left out and what has come in; the note on what the budget holds is then no longer true.
+func (o Shed) Explain(notes []string) []string {
+	all := slices.Concat(notes, o.Came, []string{o.Rest, o.Note})
+	return slices.DeleteFunc(all, func(n string) bool { return n == "" || len(o.In) > 0 && strings.Contains(n, fittedOn) })
 }
 
 // were is the verb for n loads.

@@ -24,6 +24,16 @@ func States(cells []result.Cell) []string {
 	return all
 }
 
+// stateOf is the state of the cells of a build, "" without states. The baseline's A/A control is of the baseline's.
+func stateOf(cells []result.Cell) string {
+	for _, c := range cells {
+		if counts(c) {
+			return FirstState(c.State)
+		}
+	}
+	return ""
+}
+
 // byState sorts cells into those that can be measured side by side: each part has the cells of one state, with the baselines that stand
 // in every state. Without states there is one part, of all cells.
 func byState(cells []result.Cell) [][]result.Cell {

@@ -30,11 +30,13 @@ type Strategy struct {
 	changed string                     // the network whose change is made, or was begun; "" for none
 	spoiled map[string]bool            // where the change of the build under way could not be made: the cells that this is a failure of
 	took    map[string][]time.Duration // until a change was ready, by network
+	cells   []result.Cell              // of the build under way
+	ways    map[string]string          // how packets crossed between nodes in the first visit, by state and network
 }
 
 // New returns the strategy of a run. It closes the changer.
 func New(m *measure.Context, r *measure.Rounds, changer testbed.Changer) *Strategy {
-	return &Strategy{Strategy: sidebyside.New(m, r), context: m, changer: changer, took: map[string][]time.Duration{}}
+	return &Strategy{Strategy: sidebyside.New(m, r), context: m, changer: changer, took: map[string][]time.Duration{}, ways: map[string]string{}}
 }
 
 // Prepare has nothing to do ahead of time: the next build is of another state.
@@ -47,6 +49,7 @@ func (s *Strategy) Begin(ctx context.Context, index int, cells []result.Cell) er
 	if err := s.restore(ctx); err != nil {
 		return err
 	}
+	s.cells = cells
 	change, changes := s.changeOf(cells)
 	if !changes {
 		return s.Strategy.Begin(ctx, index, cells)
@@ -122,14 +125,37 @@ func (s *Strategy) spoil(ctx context.Context, index int, cells []result.Cell, er
 	return nil
 }
 
-// Collect leaves out of a build whose change could not be made what stands in every state: it has not failed.
+// Collect leaves out of a build whose change could not be made what stands in every state: it has not failed. What went another way than in
+// the first visit to its state is misrouted.
 func (s *Strategy) Collect(ctx context.Context) ([]result.Trial, error) {
 	trials, err := s.Strategy.Collect(ctx)
 	if s.spoiled != nil {
 		trials = slices.DeleteFunc(trials, func(t result.Trial) bool { return !s.spoiled[t.Cell] })
 	}
 	s.spoiled = nil
+	for i := range trials {
+		s.holdToFirst(&trials[i])
+	}
 	return trials, err
+}
+
+// holdToFirst holds the way of a trial's packets against the first visit to its state: a change may be left behind when it is undone.
+func (s *Strategy) holdToFirst(t *result.Trial) {
+	at := slices.IndexFunc(s.cells, func(c result.Cell) bool { return c.ID == t.Cell })
+	if at < 0 || t.Failed != "" || t.Path == nil || t.Path.Encapsulation == "" {
+		return
+	}
+	c := s.cells[at]
+	key := fmt.Sprint(plan.FirstState(plan.States(s.cells)[0]), c.Network, c.Setting())
+	first, known := s.ways[key]
+	switch now := t.Path.Encapsulation; {
+	case !known && t.Path.OK:
+		s.ways[key] = now
+	case known && now != first:
+		t.Path.OK = false
+		t.Path.Findings = append(t.Path.Findings, fmt.Sprintf(
+			"packets between nodes had the encapsulation %s, and %s in the first visit to this state of the cluster: a change that was undone has left something behind", now, first))
+	}
 }
 
 // restore undoes the change of the build before, once its pods are gone.

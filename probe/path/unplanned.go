@@ -275,6 +275,7 @@ func (s *unplanned) fragments() {
 	if known {
 		s.note("to the client's kernel the path's MTU is %d bytes", int64(mtu))
 	}
+	s.size(mtu, known)
 	if s.load.fragments(mtu) {
 		return
 	}
@@ -288,6 +289,21 @@ func (s *unplanned) fragments() {
 		if made := p.StackAfter.FragmentsMade - p.StackBefore.FragmentsMade; there && e.In != e.On && made > 0 {
 			s.find("%s cut packets into %d IP fragments", p.Name, made)
 		}
+	}
+}
+
+// mostHeaders is more than encapsulations take of a link's MTU.
+const mostHeaders = 120
+
+// size holds the MTU of the way against the one that the cluster is to have: pods have that, or what headers between the nodes leave of it. It
+// says nothing of the nodes' own network.
+func (s *unplanned) size(mtu unit.Bytes, known bool) {
+	switch want := s.ExpectMTU; {
+	case want == 0 || s.Reach == testbed.ReachHost:
+	case !known:
+		s.weak("that the cluster has an MTU of %d bytes is not verified: the client's kernel has no route that says", int64(want))
+	case mtu > want || mtu < want-mostHeaders:
+		s.find("to the client's kernel the path's MTU is %d bytes: the cluster is not as level mtu=%d has it", int64(mtu), int64(want))
 	}
 }
 

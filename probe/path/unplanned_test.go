@@ -139,6 +139,7 @@ func whole(s *seen, from, calls string) *seen {
 // What is said of ways of every kind.
 func TestJudgeObservation(t *testing.T) {
 	expecting := func(s *seen, e testbed.Encapsulation) *seen { s.Expect = e; return s }
+	sized := func(s *seen, mtu unit.Bytes) *seen { s.ExpectMTU = mtu; return s }
 	other := func(s *seen, device string) *seen {
 		s.exchange(testbed.ClientNode(), device, true, client, server, bare, bare)
 		return s.exchange(testbed.ServerNode(), device, false, client, server, bare, bare)
@@ -153,6 +154,9 @@ func TestJudgeObservation(t *testing.T) {
 		"pod in vxlan":       {whole(newSeen(testbed.ReachPod, server), client, server), "vxlan", nil, []string{"w1/eth0: vxlan of network 1 to UDP port 8472 from 10.77.0.11 to 10.77.0.12"}, nil},
 		"as expected":        {expecting(whole(newSeen(testbed.ReachPod, server), client, server), testbed.InVXLAN), "vxlan", nil, nil, nil},
 		"not as expected":    {expecting(whole(newSeen(testbed.ReachPod, server), client, server), testbed.InClear), "vxlan", []string{"w1/eth0: the change did not take effect: 100 of 100", "w2/eth0: the change did not take effect"}, nil, nil},
+		"level of 1500":      {sized(whole(newSeen(testbed.ReachPod, server), client, server), 1500), "vxlan", nil, []string{"the path's MTU is 1450 bytes"}, nil},
+		"level of 9000":      {sized(whole(newSeen(testbed.ReachPod, server), client, server), 9000), "vxlan", []string{"the path's MTU is 1450 bytes: the cluster is not as level mtu=9000 has it"}, nil, nil},
+		"level of 1280":      {sized(whole(newSeen(testbed.ReachPod, server), client, server), 1280), "vxlan", []string{"the cluster is not as level mtu=1280 has it"}, nil, nil},
 		"service":            {whole(newSeen(testbed.ReachService, service), client, service), "vxlan", nil, []string{"requests to 10.96.0.9:80 were translated to 10.244.2.3:20001 (DNAT) on w1", "the server sees its client's own address"}, nil},
 		"service, masked":    {whole(newSeen(testbed.ReachService, service), masked, service), "vxlan", nil, []string{"the server takes its client for 10.77.0.11"}, nil},
 		"service by sockets": {whole(newSeen(testbed.ReachService, service), client, server), "vxlan", nil, []string{"the client's socket was given 10.244.2.3:20001"}, nil},

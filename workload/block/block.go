@@ -14,6 +14,7 @@ import (
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
+	"netdelta/workload/block/ceph"
 	"netdelta/workload/tool/fio"
 )
 
@@ -26,6 +27,7 @@ const (
 	leastShare  = 0.01 // fio takes whole percents
 	evenShare   = 0.5
 	mostSync    = 1024
+	mostOSDs    = 16
 )
 
 // leastBurst is the shortest burst that says something: fio counts its length in whole milliseconds, and takes a third of a
@@ -65,6 +67,8 @@ func parameters() []result.Parameter {
 		result.Parameter{Key: "depth", Kind: result.KindCount, Low: 1, High: mostDepth, Default: 1, Usual: "1", Says: "Operations that each client has under way at once."},
 		result.Parameter{Key: "reads", Kind: result.KindShare, Low: leastShare, High: 1 - leastShare, ID: "reads=%", Label: "% reads",
 			Needs: result.Need{Key: "operation", Levels: "randrw|rw", Fix: "name one that mixes reads and writes: operation: [randrw]"}, Says: "Share of reads among mixed operations (randrw, rw), 0.01 to 0.99: 0.7; half of them where it is left out."},
+		result.Parameter{Key: "osds", Kind: result.KindCount, Low: 1, High: mostOSDs, ID: "osds=%", Label: "% OSDs",
+			Needs: result.Need{Key: "store", Levels: "ceph", Fix: "name the store that has them: store: ceph"}, Says: "OSDs of the store, on a node each; 3 where it is left out. Each block is kept on three of them, or on all of fewer."},
 		result.Parameter{Key: "fsync", Kind: result.KindCount, Low: 1, High: mostSync, ID: "fsync=%", Label: "fsync %",
 			Needs: result.Need{Key: "operation", Levels: "randwrite|randrw|write|rw", Fix: "name one that writes: operation: [randwrite]"}, Says: "After how many writes a client has the store make lasting what it wrote; never where it is left out."},
 	)
@@ -78,6 +82,7 @@ type load struct {
 	Depth            int
 	Reads            float64 // share of reads among mixed operations
 	Sync             int     // writes between two syncs, 0 for none
+	OSDs             int     // of a store of Ceph
 }
 
 func loadOf(p result.Params) load {
@@ -87,7 +92,7 @@ func loadOf(p result.Params) load {
 	if fio.Mixed(own.Word("operation")) {
 		reads = cmp.Or(reads, evenShare)
 	}
-	return load{p, own.Word("store"), own.Word("operation"), own.Size("block"), own.Count("depth"), reads, own.Count("fsync")}
+	return load{p, own.Word("store"), own.Word("operation"), own.Size("block"), own.Count("depth"), reads, own.Count("fsync"), cmp.Or(own.Count("osds"), ceph.OSDs)}
 }
 
 // check returns an error that names the first parameter out of range, and the range.
@@ -144,8 +149,9 @@ func demand(params result.Params, known *disks) workload.Demand {
 		d.Volume = volumeFile(p)
 	}
 	if c := s.cluster; c != nil {
+		key, pods := c.shape(p)
 		d.Cluster = &workload.Cluster{
-			Key: c.key, Pods: c.pods,
+			Key: key, Pods: pods,
 			Serve: func(ctx context.Context, p result.Params, at workload.Member) (engine.Server, error) {
 				if err := check(p); err != nil {
 					return nil, err
@@ -203,14 +209,16 @@ type store struct {
 	cluster *cluster
 }
 
-// cluster is a store of daemons in several pods: see workload.Cluster. One serves all parameters.
+// cluster is a store of daemons in several pods: see workload.Cluster.
 type cluster struct {
-	key   string
-	pods  int
+	// shape names the one that parameters ask for, and says in how many pods it is.
+	shape func(p load) (key string, pods int)
 	serve func(ctx context.Context, at workload.Member) (engine.Server, error)
 	// attach readies the client's home (files of it are written with Home.Write), finds out that the store answers, and says
 	// how fio reaches it from there.
 	attach func(ctx context.Context, h *daemon.Sandbox, at workload.Member) (fio.Target, error)
+	// whole returns an error unless all of what it keeps is there.
+	whole func(ctx context.Context, h *daemon.Sandbox) error
 }
 
 // stores are those that there are, the first by default.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"netdelta/engine"
 	"netdelta/internal/daemon"
@@ -20,15 +21,18 @@ func rbd() store {
 	return store{
 		name:     "ceph",
 		programs: ceph.Programs(),
-		memory:   func(load) unit.Bytes { return ceph.Memory },
+		memory:   func(p load) unit.Bytes { return ceph.Memory(p.OSDs) },
 		cluster: &cluster{
-			key:    ceph.Key,
-			pods:   ceph.Pods,
+			shape:  func(p load) (key string, pods int) { return ceph.Key(p.OSDs), p.OSDs },
 			serve:  ceph.Serve,
 			attach: ceph.Attach,
+			whole:  ceph.Whole,
 		},
 	}
 }
+
+// wholeWithin is how long a store may take to say that all that it keeps is there.
+const wholeWithin = 10 * time.Second
 
 // dialCluster readies a client of a store that is a cluster.
 func dialCluster(ctx context.Context, s store, p result.Params, at workload.Member, known *disks) (engine.Client, error) {
@@ -42,7 +46,12 @@ func dialCluster(ctx context.Context, s store, p result.Params, at workload.Memb
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", c.Name, err), c.Close())
 	}
-	c.Collected = func(t *engine.Totals) { t.Disk = &disk }
+	c.Collected = func(t *engine.Totals) error {
+		t.Disk = &disk
+		ctx, cancel := context.WithTimeout(context.Background(), wholeWithin)
+		defer cancel()
+		return s.cluster.whole(ctx, c.Home)
+	}
 	return c, nil
 }
 

@@ -28,6 +28,7 @@ type client struct {
 	spent time.Duration // processor time of the burst's runs
 	// node is the first node of netdelta's cluster; nil for a database of the user's own, which is asked for transactions alone.
 	node *galera.Remote
+	data galera.Data
 }
 
 // clientHome is the size of the client's home, in which it writes nothing.
@@ -47,14 +48,14 @@ func dial(ctx context.Context, p result.Params, at workload.Member) (engine.Clie
 	}
 	run := dataOf(p).Run()
 	run.Server = netip.AddrPortFrom(at.Peers[0], cmp.Or(at.Port, galera.Port))
-	return newClient(ctx, p, home, "oltp: node 0 at "+run.Server.String(), run, at.CPU, &galera.Remote{Home: home, Address: run.Server})
+	return newClient(ctx, p, home, "oltp: node 0 at "+run.Server.String(), run, at.CPU, &galera.Remote{Home: home, Address: run.Server}, dataOf(p))
 }
 
 // newClient returns when a transaction on each of the client's connections has come back.
-func newClient(ctx context.Context, p result.Params, home *daemon.Sandbox, name string, run sysbench.Run, cpu int, node *galera.Remote) (engine.Client, error) {
+func newClient(ctx context.Context, p result.Params, home *daemon.Sandbox, name string, run sysbench.Run, cpu int, node *galera.Remote, data galera.Data) (engine.Client, error) {
 	run.Test = "oltp_" + p.Own.Or(parameters()).Word("mix")
 	run.Threads = cmp.Or(p.Connections, defaultConnections)
-	c := &client{cpus: daemon.Pin(cpu), run: run, node: node}
+	c := &client{cpus: daemon.Pin(cpu), run: run, node: node, data: data}
 	c.ProgramClient = workload.ProgramClient{Name: name, Home: home, Run: c.burst, Collected: c.collected, Resumes: true}
 	run.Events = int64(run.Threads)
 	_, err := c.measure(ctx, run)
@@ -147,16 +148,32 @@ func describe(r sysbench.Report) engine.Burst {
 	}
 }
 
-// collectTime is how long a node may take to begin anew.
-const collectTime = 5 * time.Second
+// collectTime is how long a node may take to begin anew, and its tables to be counted: more than mostCounted rows are not.
+const (
+	collectTime = 10 * time.Second
+	mostCounted = 5_000_000
+)
 
-// collected has the figures of replication cleared for the next trial.
-func (c *client) collected(*engine.Totals) {
+// collected counts the tables' rows and has the figures of replication cleared for the next trial.
+func (c *client) collected(*engine.Totals) error {
+	ctx, cancel := context.WithTimeout(context.Background(), collectTime)
+	defer cancel()
+	ask := func(statements string) (string, error) { return query(ctx, c.Home, statements) }
 	if c.node != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), collectTime)
-		defer cancel()
 		_ = c.node.Clear(ctx) // the next burst says that a node does not answer
+		ask = func(statements string) (string, error) { return c.node.Ask(ctx, statements) }
 	}
+	if c.data.Tables*c.data.Rows > mostCounted {
+		return nil
+	}
+	counts, err := ask(counting(c.data))
+	if err == nil {
+		err = whole(counts, c.data)
+	}
+	if err != nil {
+		return fmt.Errorf("look at its tables after they were used: %w", err)
+	}
+	return nil
 }
 
 // series cuts a run that begins at the given second of the trial into its seconds. They hold as many transactions as the run:

@@ -62,9 +62,9 @@ func (h *held) drop() error {
 }
 
 // ownTables are the names of the tables that sysbench makes: they can't be chosen.
-func ownTables() []string {
+func ownTables(data galera.Data) []string {
 	var names []string
-	for i := range galera.Usual().Tables {
+	for i := range data.Tables {
 		names = append(names, fmt.Sprintf("sbtest%d", i+1))
 	}
 	return names
@@ -72,7 +72,7 @@ func ownTables() []string {
 
 // dropping are the statements that take netdelta's tables away, the mark last.
 func dropping() string {
-	return "drop table if exists " + strings.Join(ownTables(), ", ") + "; drop table if exists " + markTable
+	return "drop table if exists " + strings.Join(ownTables(galera.Usual()), ", ") + "; drop table if exists " + markTable
 }
 
 // hold logs in, refuses a database with such tables, and makes them.
@@ -95,7 +95,7 @@ func (h *held) ready(ctx context.Context, t workload.Target) error {
 		return denied(err)
 	}
 	there, err := query(ctx, h.home, fmt.Sprintf("select table_name from information_schema.tables where table_schema = database() and table_name in ('%s', '%s')",
-		markTable, strings.Join(ownTables(), "', '")))
+		markTable, strings.Join(ownTables(galera.Usual()), "', '")))
 	switch {
 	case err != nil:
 		return err
@@ -208,9 +208,9 @@ func query(ctx context.Context, home *daemon.Sandbox, statements string) (string
 }
 
 // counting are the statements that count the rows of each of netdelta's tables.
-func counting() string {
+func counting(data galera.Data) string {
 	var all []string
-	for _, table := range ownTables() {
+	for _, table := range ownTables(data) {
 		all = append(all, "select count(*) from "+table)
 	}
 	return strings.Join(all, "; ")
@@ -225,7 +225,7 @@ func whole(counts string, data galera.Data) error {
 	}
 	for i, rows := range lines {
 		if rows != strconv.Itoa(data.Rows) {
-			return fmt.Errorf("table %s has %s rows where %d were made: what was measured since is not of the same data; look at the database's log, and run again", ownTables()[i], rows, data.Rows)
+			return fmt.Errorf("table %s has %s rows where %d were made: what was measured since is not of the same data; look at the database's log, and run again", ownTables(data)[i], rows, data.Rows)
 		}
 	}
 	return nil
@@ -247,12 +247,12 @@ func dialTarget(ctx context.Context, p result.Params, t workload.Target, cpu int
 	if err != nil {
 		return nil, fmt.Errorf("oltp: %s: %w", t, err)
 	}
-	counts, err := query(ctx, home, counting())
+	counts, err := query(ctx, home, counting(galera.Usual()))
 	if err == nil {
 		err = whole(counts, galera.Usual())
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("oltp: %s at %s: look at its tables before they are used: %w", t, t.At(), err), home.Close())
 	}
-	return newClient(ctx, p, home, fmt.Sprintf("oltp: database %s at %s", t.Database(), t.At()), target(home, t), cpu, nil)
+	return newClient(ctx, p, home, fmt.Sprintf("oltp: database %s at %s", t.Database(), t.At()), target(home, t), cpu, nil, galera.Usual())
 }

@@ -61,7 +61,7 @@ func TestWhole(t *testing.T) {
 			t.Errorf("%q: %v", counts, err)
 		}
 	}
-	if got := counting(); strings.Count(got, "select count(*) from sbtest") != data.Tables {
+	if got := counting(data); strings.Count(got, "select count(*) from sbtest") != data.Tables {
 		t.Error(got)
 	}
 }

@@ -104,7 +104,8 @@ var _ testbed.Watch = (*way)(nil)
 // survey finds out who can look at what between two pods.
 func (w *Observer) survey(ctx context.Context, from, to testbed.Pod) (*way, error) {
 	x := &way{of: w, posts: map[network.Space]*post{}, to: to}
-	x.Reach, x.Expect = w.c.Reach(), w.tb.Spec().Expect
+	spec := w.tb.Spec()
+	x.Reach, x.Expect, x.ExpectMTU = w.c.Reach(), spec.Expect, spec.ExpectMTU
 	x.Client = testbed.PathEnd{Pod: from.Name(), Node: from.Node(), Address: w.c.Address(from), In: testbed.ClientPod(), On: testbed.ClientNode()}
 	x.Server = testbed.PathEnd{Pod: to.Name(), Node: to.Node(), Address: w.c.Address(to), In: testbed.ServerPod(), On: testbed.ServerNode()}
 	if x.Server.Node == x.Client.Node {

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 // blocks is a workload that reads and writes blocks of the cluster.
 func blocks() workload.Workload {
 	return workload.Workload{Name: "blocks", Demand: func(result.Params) workload.Demand {
-		return workload.Demand{Cluster: &workload.Cluster{Key: Key, Pods: Pods, Serve: serve, Dial: dial}}
+		return workload.Demand{Cluster: &workload.Cluster{Key: Key(OSDs), Pods: OSDs, Serve: serve, Dial: dial}}
 	}}
 }
 
@@ -88,7 +88,7 @@ func smallReads() result.Params {
 // A cluster outlives the networks beneath it, daemons that are killed, and says what ails it. All in one test: a cluster takes
 // its time to start.
 func TestCluster(t *testing.T) {
-	c := launch(t, testbed.Spec{Network: "host"})
+	c := launch(t, testbed.Spec{Network: "host"}, OSDs)
 	c.well(t)
 	t.Run("services", func(t *testing.T) { services(t, c) })
 	t.Run("swaps", func(t *testing.T) { swaps(t, c) })
@@ -102,7 +102,7 @@ func TestCluster(t *testing.T) {
 func services(t *testing.T, c *cluster) {
 	var names []string
 	var sum unit.Bytes
-	for pod := range Pods {
+	for pod := range OSDs {
 		for _, s := range c.health(t, pod).Services {
 			names, sum = append(names, s.Name), sum+s.Memory
 			if !strings.Contains(s.Version, ".") || s.Memory < unit.MiB {
@@ -211,9 +211,9 @@ func zombie(pid int) bool {
 	return err == nil && strings.Contains(string(text), ") Z ")
 }
 
-// A cluster speaks IPv6 as well.
+// A cluster speaks IPv6 as well, and may have a single OSD.
 func TestIPv6(t *testing.T) {
-	c := launch(t, testbed.Spec{Network: "vxlan", Family: result.IPv6})
+	c := launch(t, testbed.Spec{Network: "vxlan", Family: result.IPv6}, 1)
 	c.well(t)
 	c.burst(t, smallReads())
 }

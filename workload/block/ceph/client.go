@@ -25,22 +25,34 @@ func Attach(ctx context.Context, h *daemon.Sandbox, at workload.Member) (fio.Tar
 	if err := h.Write(folder+"/ceph.conf", config(h.Path, at.Peers, -1), 0o644, ""); err != nil {
 		return fail(err)
 	}
-	text, err := run(ctx, h, "rbd", "info", "--format", "json", Pool+"/"+Image)
-	if err != nil {
+	if err := Whole(ctx, h); err != nil {
 		return fail(err)
-	}
-	var image struct {
-		Size unit.Bytes `json:"size"`
-	}
-	if err := json.Unmarshal(text, &image); err != nil {
-		return fail(fmt.Errorf("what rbd says of the image: %w: %.200q", err, text))
-	}
-	if image.Size != ImageSize {
-		return fail(fmt.Errorf("its image has %v, not %v", image.Size, ImageSize))
 	}
 	return fio.Target{
 		Engine:  Engine,
 		Options: []string{"clientname=" + User, "pool=" + Pool, "rbdname=" + Image},
 		Env:     environment(h),
 	}, nil
+}
+
+// Whole returns an error unless all of the image is there, as it was filled. The home is a client's that Attach has readied.
+func Whole(ctx context.Context, h *daemon.Sandbox) error {
+	text, err := run(ctx, h, "rbd", "diff", "--format", "json", Pool+"/"+Image)
+	if err != nil {
+		return err
+	}
+	var extents []struct {
+		Length unit.Bytes `json:"length"`
+	}
+	if err := json.Unmarshal(text, &extents); err != nil {
+		return fmt.Errorf("what rbd says of the image: %w: %.200q", err, text)
+	}
+	var there unit.Bytes
+	for _, e := range extents {
+		there += e.Length
+	}
+	if there != ImageSize {
+		return fmt.Errorf("of its image %v are there, where %v were written: what was measured since is not of the same data", there, ImageSize)
+	}
+	return nil
 }

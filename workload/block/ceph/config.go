@@ -95,24 +95,25 @@ func config(in places, peers []netip.Addr, pod int) []byte {
 	set("rbd default features", "1")
 	set("rbd cache", "false")
 	if pod >= 0 {
-		b.WriteString(monitorConfig(in))
+		b.WriteString(monitorConfig(in, len(peers)))
 		b.WriteString(osdConfig(in, peers[pod], pod))
 	}
 	return []byte(b.String())
 }
 
 // monitorConfig is what a monitor has to know.
-func monitorConfig(in places) string {
+func monitorConfig(in places, osds int) string {
 	return fmt.Sprintf(`mon data = %s
 mon data avail warn = 1
 mon data avail crit = 1
 mon max pg per osd = 1000
 auth allow insecure global id reclaim = false
 osd pool default size = %d
-osd pool default min size = 2
+osd pool default min size = %d
+mon allow pool size one = true
 osd pool default pg autoscale mode = off
 osd crush chooseleaf type = 1
-`, in.of("mon"), Pods) + patience
+`, in.of("mon"), min(copies, osds), min(2, osds)) + patience
 }
 
 // patience is for networks that are swapped beneath the cluster: no daemon is taken for dead that is silent for less than a minute,
@@ -172,7 +173,7 @@ func makeImage(ctx context.Context, h *daemon.Sandbox) error {
 		_, err := run(ctx, h, step[0], step[1:]...)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
-			return fmt.Errorf("make an image of %v, three times, in a Ceph cluster: it is not done in time; give slow links a higher rate: %w", ImageSize, err)
+			return fmt.Errorf("make an image of %v, with its copies, in a Ceph cluster: it is not done in time; give slow links a higher rate: %w", ImageSize, err)
 		case err != nil:
 			return fmt.Errorf("make an image of %v in a Ceph cluster: %w", ImageSize, err)
 		}

@@ -32,14 +32,14 @@ type cluster struct {
 }
 
 // launch opens a lab with a node for each pod and the client, and starts the cluster. All ends with the test.
-func launch(t *testing.T, spec testbed.Spec) *cluster {
+func launch(t *testing.T, spec testbed.Spec, osds int) *cluster {
 	t.Helper()
 	require.Namespaces(t)
 	for _, p := range append(Programs(), workload.Program{Name: fio.Program}) {
 		_, err := daemon.Look(p.Name)
 		require.Need(t, "the program "+p.Name, err == nil)
 	}
-	spec.Nodes, spec.PodsPerNode, spec.PodsOutlive, spec.Link.MTU = Pods+1, 1, true, 1500
+	spec.Nodes, spec.PodsPerNode, spec.PodsOutlive, spec.Link.MTU = osds+1, 1, true, 1500
 	tb, err := lab.NewDriver(network.Catalogue()).Open(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func launch(t *testing.T, spec testbed.Spec) *cluster {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = a.Close() })
-		if i == Pods {
+		if i == osds {
 			c.client = a
 			continue
 		}
@@ -74,7 +74,7 @@ func launch(t *testing.T, spec testbed.Spec) *cluster {
 func (c *cluster) serve(t *testing.T) {
 	t.Helper()
 	began := time.Now()
-	c.sessions = make([]int, Pods)
+	c.sessions = make([]int, len(c.pods))
 	start := func(i int) (err error) {
 		at := c.place
 		at.Pod = i
@@ -86,10 +86,10 @@ func (c *cluster) serve(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error)
-	for i := 1; i < Pods; i++ {
+	for i := 1; i < len(c.pods); i++ {
 		go func() { done <- start(i) }()
 	}
-	for i := 1; i < Pods; i++ {
+	for i := 1; i < len(c.pods); i++ {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
@@ -113,7 +113,7 @@ func (c *cluster) health(t *testing.T, pod int) workload.Health {
 func (c *cluster) well(t *testing.T) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
-	for pod := 0; pod < Pods; {
+	for pod := 0; pod < len(c.pods); {
 		h := c.health(t, pod)
 		switch {
 		case h.Unwell == "":

@@ -15,15 +15,25 @@ import (
 
 	"netdelta/engine"
 	"netdelta/internal/daemon"
+	"netdelta/unit"
 	"netdelta/workload"
 	"netdelta/workload/tool"
 )
 
-// Pods is how many pods the cluster has, each with an OSD, and so how often each block is kept. The monitor is in the first.
-const Pods = 3
+// OSDs is how many there are unless more or fewer are asked for, each in a pod of its own, and copies how often each block is kept, as far as
+// there are OSDs. The monitor is in the first pod.
+const (
+	OSDs   = 3
+	copies = 3
+)
 
-// Key is workload.Cluster's: one cluster serves all parameters.
-const Key = "ceph"
+// Key is workload.Cluster's: one cluster with so many OSDs serves all parameters.
+func Key(osds int) string {
+	if osds == OSDs {
+		return "ceph"
+	}
+	return fmt.Sprintf("ceph with %d OSDs", osds)
+}
 
 // monitor is the name of the monitor's process.
 const monitor = "mon.a"
@@ -42,8 +52,8 @@ func Programs() []workload.Program {
 	}
 }
 
-// Memory is what the cluster takes at most, in all pods together.
-const Memory = Pods*homeSize + processes
+// Memory is what a cluster takes at most, in all pods together.
+func Memory(osds int) unit.Bytes { return unit.Bytes(osds) * (homeSize + processes/OSDs) }
 
 // server is the daemons of one pod.
 type server struct {
@@ -64,8 +74,8 @@ func Serve(ctx context.Context, at workload.Member) (engine.Server, error) {
 	if err := check(at.Peers); err != nil {
 		return fail(err)
 	}
-	if at.Pod < 0 || at.Pod >= Pods {
-		return fail(fmt.Errorf("there is none: it has pods 0 to %d", Pods-1))
+	if at.Pod < 0 || at.Pod >= len(at.Peers) {
+		return fail(fmt.Errorf("there is none: it has pods 0 to %d", len(at.Peers)-1))
 	}
 	home, err := daemon.Open(homeSize)
 	if err != nil {
@@ -80,8 +90,8 @@ func Serve(ctx context.Context, at workload.Member) (engine.Server, error) {
 
 // check returns an error for peers that can't be a cluster.
 func check(peers []netip.Addr) error {
-	if len(peers) != Pods {
-		return fmt.Errorf("it has %d pods, and %d addresses were given", Pods, len(peers))
+	if len(peers) == 0 {
+		return errors.New("it has no pods")
 	}
 	return nil
 }
@@ -109,7 +119,7 @@ func (s *server) start(ctx context.Context) error {
 	if err := s.await(ctx, osd(s.at.Pod), s.osdUp); err != nil {
 		return err
 	}
-	if s.at.Pod == Pods-1 {
+	if s.at.Pod == len(s.at.Peers)-1 {
 		return makeImage(ctx, s.home)
 	}
 	return nil

@@ -280,6 +280,11 @@ func (r *Remote) Replication(ctx context.Context) (*result.Replication, error) {
 	}
 }
 
+// Ask has the node run statements on the tables.
+func (r *Remote) Ask(ctx context.Context, statements string) (string, error) {
+	return askRemote(ctx, r.Home, r.Address, "use "+databaseName+"; "+statements)
+}
+
 // askRemote has the database at an address run statements.
 func askRemote(ctx context.Context, home *daemon.Sandbox, at netip.AddrPort, statements string) (string, error) {
 	return ask(ctx, home, statements, "--host="+at.Addr().String(), "--port="+strconv.Itoa(int(at.Port())), "--protocol=tcp", "--user="+userName)

@@ -1,0 +1,133 @@
+package experiment_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"netdelta/experiment"
+	"netdelta/testbed"
+)
+
+// A change that can't be made, or is made in part, and one whose agents end again and again once it is made, fail their networks by name, and
+// nothing else. The cluster is restored.
+func TestChangeThatFails(t *testing.T) {
+	for says, fault := range map[string]func(*ground){
+		"it is refused":    func(g *ground) { g.refuses = "vxlan-on" },
+		"CrashLoopBackOff": func(g *ground) { g.broken = "vxlan-on" },
+	} {
+		t.Run(says, func(t *testing.T) {
+			c, g := changingAgainst(t, "pod", 4, testbed.Change{Network: "vxlan-on"})
+			fault(g)
+			run := mustRun(t, c)
+			failed := 0
+			for _, tr := range journal(t, c) {
+				changed := strings.HasPrefix(tr.Cell, "vxlan-on")
+				switch {
+				case strings.HasPrefix(tr.Cell, "host@vxlan-on"): // stands beside it
+				case changed != (tr.Failed != ""):
+					t.Errorf("%s failed: %q", tr.ID(), tr.Failed)
+				case changed:
+					failed++
+					if !strings.Contains(tr.Failed, says) {
+						t.Errorf("%s failed: %q", tr.ID(), tr.Failed)
+					}
+				}
+			}
+			if failed != 2 || g.state != "" {
+				t.Errorf("%d trials failed; the cluster is changed for %q", failed, g.state)
+			}
+			noted(t, run, "vxlan-on", "was given up", says)
+			orderly(t, g.said)
+		})
+	}
+}
+
+// A change that leaves its rules behind when it is undone is seen by the way of packets in the next visit to the cluster as it was found.
+func TestRulesLeftBehind(t *testing.T) {
+	c, g := changing(t, 3, testbed.Change{Network: "vxlan-on"})
+	g.forgets = true
+	mustRun(t, c)
+	wrong := 0
+	for _, tr := range journal(t, c) {
+		pod := strings.HasPrefix(tr.Cell, "pod/")
+		if tr.Failed != "" || tr.Path == nil || !tr.Path.OK && !pod {
+			t.Errorf("%s failed: %q, path %+v", tr.ID(), tr.Failed, tr.Path)
+		} else if pod && !tr.Path.OK {
+			wrong++
+			if last := tr.Path.Findings[len(tr.Path.Findings)-1]; !strings.Contains(last, "encapsulation vxlan, and none in the first visit") {
+				t.Errorf("%s: %q", tr.ID(), tr.Path.Findings)
+			}
+		}
+	}
+	if wrong == 0 {
+		t.Errorf("nothing was seen of the rules that were left: %q", g.said)
+	}
+}
+
+// A cluster of daemons is made anew in each state, under the network that it is measured on. A visit in which one of them is killed fails by
+// name, though the others serve on.
+func TestDatabaseInEveryState(t *testing.T) {
+	t.Parallel()
+	s := transactions(t, "pod")
+	s.Baseline, s.Networks, s.Design.Blocks = "pod", []string{"pod"}, 1
+	c, g := changingStudy(t, s, testbed.Change{Network: "vxlan-on"})
+	const last = 2
+	c.Progress = &watcher{then: func() {}, when: func(s experiment.Status) bool { return s.Build == last+1 && g.killOne(t, "mariadbd") }}
+	run := mustRun(t, c)
+	var seen []string
+	for _, tr := range journal(t, c) {
+		name, _, _ := strings.Cut(tr.Cell, "/")
+		seen = append(seen, name)
+		if tr.Build == last {
+			if !strings.Contains(tr.Failed, "unwell when the visit was over") || !strings.Contains(tr.Failed, "killed") {
+				t.Errorf("%s lost a database and failed: %q", tr.ID(), tr.Failed)
+			}
+			continue
+		}
+		if tr.Failed != "" || len(tr.Services) != 3 || tr.Replication == nil {
+			t.Errorf("%s: failed %q, %d services, replication %+v", tr.ID(), tr.Failed, len(tr.Services), tr.Replication)
+		}
+	}
+	if slices.Sort(seen); !slices.Equal(seen, []string{"pod", "pod+twin", "vxlan-on"}) {
+		t.Errorf("measured were %q: %q", seen, run.Notes)
+	}
+	orderly(t, g.said)
+}
+
+// killOne kills the program in one pod of the testbed that was opened last: none that clients talk to. It says whether there was one.
+func (g *ground) killOne(t *testing.T, program string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.beds) == 0 {
+		return false
+	}
+	bed := g.beds[len(g.beds)-1]
+	var space unix.Stat_t
+	pods := elsewhere(bed.Pods())
+	last := pods[slices.IndexFunc(pods, func(p testbed.Pod) bool { return p.Node() == pods[len(pods)-1].Node() })]
+	if err := bed.Instruments().Within(last.Name(), func(fd int) error { return unix.Fstat(fd, &space) }); err != nil {
+		return false // it is gone
+	}
+	names, err := filepath.Glob("/proc/[0-9]*/comm")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, name := range names {
+		var own unix.Stat_t
+		said, err := os.ReadFile(name)
+		if err != nil || strings.TrimSpace(string(said)) != program || unix.Stat(filepath.Dir(name)+"/ns/net", &own) != nil || own.Ino != space.Ino {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil {
+			return unix.Kill(pid, unix.SIGKILL) == nil
+		}
+	}
+	return false
+}
+
