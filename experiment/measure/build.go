@@ -254,20 +254,7 @@ func (b *Build) Active() []*Session {
 
 // Collect closes the accounts of the build's sessions: what each measured, or why it failed.
 func (b *Build) Collect(ctx context.Context) []result.Trial {
-	b.askServices(ctx)
 	return slices.DeleteFunc(Collect(ctx, b.Index, b.Sessions), func(t result.Trial) bool { return slices.Contains(b.leftOut, t.Cell) })
-}
-
-// askServices fails sessions whose cluster of daemons is unwell when the build is over: one that lost a daemon may have gone on without it.
-func (b *Build) askServices(ctx context.Context) {
-	for _, s := range b.Sessions {
-		if s.Failed != nil || !s.SharesServices() {
-			continue
-		}
-		if ailment, _ := s.Check(ctx); ailment != "" {
-			s.Failed = fmt.Errorf("%s: its services were unwell when the visit was over: %s", s.Cell.ID, ailment)
-		}
-	}
 }
 
 // hold has the build release a testbed when it is closed.

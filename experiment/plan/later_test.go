@@ -44,8 +44,8 @@ func stores(t *testing.T, budget time.Duration, blocks int) ([]result.Cell, plan
 type visits struct {
 	change, found, server time.Duration // found: the cluster as it was found
 	burst, tcp            time.Duration // tcp: of tcp-rr, where it differs
-	known                        func(cell string, visits int) bool
-	loses                        string // a cell that is given up after its first visit
+	known                 func(cell string, visits int) bool
+	loses                 string // a cell that is given up after its first visit
 
 	now    time.Duration
 	builds map[string]int // by cell

@@ -77,7 +77,7 @@ func TestServeRefuses(t *testing.T) {
 		at   workload.Member
 		want string
 	}{
-		{workload.Member{Pod: 0, }, "start pod 0 of a Ceph cluster: it has no pods"},
+		{workload.Member{Pod: 0}, "start pod 0 of a Ceph cluster: it has no pods"},
 		{workload.Member{Pod: 3, Peers: addresses("198.18.0.")}, "start pod 3 of a Ceph cluster: there is none: it has pods 0 to 2"},
 		{workload.Member{Pod: -1, Peers: addresses("198.18.0.")}, "start pod -1 of a Ceph cluster: there is none: it has pods 0 to 2"},
 	} {
