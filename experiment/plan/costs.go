@@ -128,7 +128,7 @@ func (l *learnedCosts) learnSetup(cells []result.Cell, took time.Duration) {
 			fresh += estimate
 		}
 	}
-	// What is known varies from build to build, so that the rest is no more than a guess where it is small.
+	// What is known varies from build to build: a small rest says little.
 	const least = 0.1
 	first, later := max(least, float64(took-known)/float64(max(1, fresh))), 1+share*(float64(took)/float64(max(1, known))-1)
 	if known == 0 {
