@@ -39,11 +39,7 @@ func isSysbench(text []byte) bool {
 }
 
 // readFio reads the jobs of a run of fio, each of which is a measurement.
-func readFio(text []byte, _ string) ([]measured, error) {
-	report, err := fio.Parse(text)
-	if err != nil {
-		return nil, err
-	}
+func readFio(report *fio.Report, _ string) ([]measured, error) {
 	var all []measured
 	for _, job := range report.Jobs {
 		d := job.Done()
@@ -132,11 +128,7 @@ func blockSize(text string) (unit.Bytes, error) {
 }
 
 // readSysbench reads a run of sysbench. What kind of transactions it made it does not print.
-func readSysbench(text []byte, _ string) ([]measured, error) {
-	r, err := sysbench.Parse(text)
-	if err != nil {
-		return nil, err
-	}
+func readSysbench(r sysbench.Report, _ string) (_ []measured, err error) {
 	if r.Time <= 0 || r.Transactions <= 0 {
 		return nil, errors.New("it has no transactions, or does not say how long they took")
 	}
@@ -167,11 +159,7 @@ func readSysbench(text []byte, _ string) ([]measured, error) {
 }
 
 // readWrk reads a run of wrk.
-func readWrk(text []byte, _ string) ([]measured, error) {
-	r, err := wrk.Parse(text)
-	if err != nil {
-		return nil, err
-	}
+func readWrk(r *wrk.Report, _ string) (_ []measured, err error) {
 	if r.Requests == 0 {
 		return nil, errors.New("wrk got no answer; is the server reached?")
 	}
@@ -219,11 +207,7 @@ func reached(all []wrk.Count, share float64) float64 {
 }
 
 // readK6 reads a run of k6.
-func readK6(text []byte, _ string) ([]measured, error) {
-	r, err := k6.Parse(text)
-	if err != nil {
-		return nil, err
-	}
+func readK6(r k6.Report, _ string) (_ []measured, err error) {
 	m := measured{
 		tool: "k6", workload: web, params: result.Params{Connections: r.VUs, Engine: "k6"}, started: r.Started, trial: trial(r.Duration),
 	}

@@ -10,10 +10,13 @@ import (
 
 	"netdelta/result"
 	"netdelta/workload/tool"
+	"netdelta/workload/tool/fio"
 	"netdelta/workload/tool/iperf3"
 	"netdelta/workload/tool/k6"
 	"netdelta/workload/tool/netperf"
 	"netdelta/workload/tool/sockperf"
+	"netdelta/workload/tool/sysbench"
+	"netdelta/workload/tool/wrk"
 )
 
 // measured is one test that a file tells of.
@@ -34,16 +37,27 @@ type format struct {
 	read func(text []byte, workload string) ([]measured, error)
 }
 
+// reader reads files by what parses them, and makes measurements of what that finds.
+func reader[R any](parse func([]byte) (R, error), measurements func(found R, workload string) ([]measured, error)) func([]byte, string) ([]measured, error) {
+	return func(text []byte, workload string) ([]measured, error) {
+		found, err := parse(text)
+		if err != nil {
+			return nil, err
+		}
+		return measurements(found, workload)
+	}
+}
+
 // formats are all that are recognised, by their content. Those that are told most surely come first.
 func formats() []format {
 	return []format{
-		{"iperf3 (-J)", iperf3.Is, readIperf3},
-		{"fio (--output-format=json)", isFio, readFio},
-		{"k6 (summary or --out json)", k6.Is, readK6},
-		{"sockperf (what it prints, or --full-log)", sockperf.Is, readSockperf},
-		{"netperf (tables, -o or -k)", netperf.Is, readNetperf},
-		{"wrk (what it prints)", isWrk, readWrk},
-		{"sysbench (what it prints)", isSysbench, readSysbench},
+		{"iperf3 (-J)", iperf3.Is, reader(iperf3.Parse, readIperf3)},
+		{"fio (--output-format=json)", isFio, reader(fio.Parse, readFio)},
+		{"k6 (summary or --out json)", k6.Is, reader(k6.Parse, readK6)},
+		{"sockperf (what it prints, or --full-log)", sockperf.Is, reader(sockperf.Parse, readSockperf)},
+		{"netperf (tables, -o or -k)", netperf.Is, reader(netperf.Parse, readNetperf)},
+		{"wrk (what it prints)", isWrk, reader(wrk.Parse, readWrk)},
+		{"sysbench (what it prints)", isSysbench, reader(sysbench.Parse, readSysbench)},
 	}
 }
 

@@ -56,11 +56,7 @@ func (l latencies) set(b *result.Bursts) {
 }
 
 // readIperf3 reads one test of iperf3. Its intervals are the series.
-func readIperf3(text []byte, _ string) ([]measured, error) {
-	r, err := iperf3.Parse(text)
-	if err != nil {
-		return nil, err
-	}
+func readIperf3(r iperf3.Report, _ string) ([]measured, error) {
 	m := measured{
 		tool: iperf3.Program, version: r.Version, workload: tcpStream, started: r.Started,
 		params: result.Params{
@@ -89,11 +85,7 @@ func readIperf3(text []byte, _ string) ([]measured, error) {
 }
 
 // readSockperf reads one test of sockperf.
-func readSockperf(text []byte, workload string) ([]measured, error) {
-	r, err := sockperf.Parse(text)
-	if err != nil {
-		return nil, err
-	}
+func readSockperf(r sockperf.Report, workload string) (_ []measured, err error) {
 	m := measured{
 		tool: sockperf.Program, version: r.Version, params: result.Params{Message: r.Message, RequestRate: r.Rate, Engine: sockperf.Program},
 		trial: trial(r.Duration),
@@ -134,11 +126,7 @@ func readSockperf(text []byte, workload string) ([]measured, error) {
 }
 
 // readNetperf reads the tests of netperf that a file holds.
-func readNetperf(text []byte, workload string) ([]measured, error) {
-	reports, err := netperf.Parse(text)
-	if err != nil {
-		return nil, err
-	}
+func readNetperf(reports []netperf.Report, workload string) ([]measured, error) {
 	known := map[string]string{
 		netperf.TCPRR: tcpRR, netperf.UDPRR: udpRR, netperf.TCPCRR: tcpCRR, netperf.TCPStream: tcpStream, netperf.UDPStream: udpStream,
 	}

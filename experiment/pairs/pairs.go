@@ -3,13 +3,16 @@
 package pairs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"netdelta/experiment/record"
 	"netdelta/result"
+	"netdelta/stats"
 	"netdelta/testbed"
 )
 
@@ -91,4 +94,125 @@ func (c Config) rounds(ctx context.Context, rng *rand.Rand, ready []*mesh) error
 		}
 	}
 	return nil
+}
+
+// Outcome is what was measured of all pairs.
+type Outcome struct {
+	Testbed  string        `json:"testbed"`
+	Workload string        `json:"workload"`
+	Params   result.Params `json:"params"`
+	// Metric is the metric of all values, in Unit: p50, or throughput for workloads without latencies.
+	Metric   string        `json:"metric"`
+	Unit     string        `json:"unit"`
+	Better   string        `json:"better"`
+	Burst    time.Duration `json:"burst_ns"`
+	Seed     uint64        `json:"seed"`
+	Started  time.Time     `json:"started"`
+	Finished time.Time     `json:"finished"`
+	// Nodes are in the testbed's order.
+	Nodes    []string  `json:"nodes"`
+	Networks []Network `json:"networks"`
+}
+
+// Network is what was measured in one network.
+type Network struct {
+	Network string `json:"network"`
+	// Pairs are all ordered pairs of nodes, by client and then by server.
+	Pairs []Pair `json:"pairs"`
+	// Failures are nodes, pairs and builds of which nothing could be measured.
+	Failures []Failure `json:"failures,omitempty"`
+}
+
+// Pair is what was measured from a client's node to a server's.
+type Pair struct {
+	Client string  `json:"client"`
+	Server string  `json:"server"`
+	Builds []Value `json:"builds"`
+}
+
+// Value is what one build measured of a pair: the median of its bursts.
+type Value struct {
+	Build  int     `json:"build"`
+	Bursts int     `json:"bursts"`
+	Value  float64 `json:"value"`
+}
+
+// Failure is what could not be measured.
+type Failure struct {
+	Build  int    `json:"build"`
+	Client string `json:"client,omitempty"`
+	Server string `json:"server,omitempty"`
+	Why    string `json:"why"`
+}
+
+// Of reads the outcome of a run from its record.
+func Of(run result.Run, trials []result.Trial) Outcome {
+	o := Outcome{Testbed: run.Testbed, Metric: "p50", Unit: "ns", Better: "lower", Seed: run.Seed, Started: run.Started, Finished: run.Finished}
+	if run.Strategy != nil {
+		o.Burst = run.Strategy.Burst
+	}
+	for _, t := range trials {
+		if len(t.Bursts.Throughput) > 0 {
+			o.Metric, o.Unit, o.Better = "throughput", "bit/s", "higher"
+		}
+		for _, p := range t.Pairs {
+			if !slices.Contains(o.Nodes, p.Client) {
+				o.Nodes = append(o.Nodes, p.Client)
+			}
+		}
+	}
+	for _, c := range run.Cells {
+		o.Workload, o.Params = c.Workload, c.Params
+		n := Network{Network: c.Network}
+		for _, t := range trials {
+			if t.Cell == c.ID {
+				n.add(t, o.Metric)
+			}
+		}
+		slices.SortFunc(n.Pairs, func(a, b Pair) int {
+			return cmp.Or(o.compare(a.Client, b.Client), o.compare(a.Server, b.Server))
+		})
+		o.Networks = append(o.Networks, n)
+	}
+	return o
+}
+
+// compare orders nodes as the outcome does: -1, 0 or 1.
+func (o *Outcome) compare(a, b string) int {
+	return cmp.Or(cmp.Compare(slices.Index(o.Nodes, a), slices.Index(o.Nodes, b)), cmp.Compare(a, b))
+}
+
+// add takes in what one build of the network measured.
+func (n *Network) add(t result.Trial, metric string) {
+	column := t.Bursts.P50
+	if metric == "throughput" {
+		column = t.Bursts.Throughput
+	}
+	values := make([][]float64, len(t.Pairs))
+	for i, pair := range t.Bursts.Pair {
+		values[pair] = append(values[pair], column[i])
+	}
+	for i, p := range t.Pairs {
+		if p.Failed != "" {
+			n.Failures = append(n.Failures, Failure{Build: t.Build, Client: p.Client, Server: p.Server, Why: p.Failed})
+		}
+		if len(values[i]) > 0 {
+			v := n.pair(p.Client, p.Server)
+			v.Builds = append(v.Builds, Value{Build: t.Build, Bursts: len(values[i]), Value: stats.Median(values[i])})
+		}
+	}
+	if t.Failed != "" {
+		n.Failures = append(n.Failures, Failure{Build: t.Build, Why: t.Failed})
+	}
+}
+
+// pair finds the pair of two nodes, and adds it if it is missing.
+func (n *Network) pair(client, server string) *Pair {
+	for i := range n.Pairs {
+		if n.Pairs[i].Client == client && n.Pairs[i].Server == server {
+			return &n.Pairs[i]
+		}
+	}
+	n.Pairs = append(n.Pairs, Pair{Client: client, Server: server})
+	return &n.Pairs[len(n.Pairs)-1]
 }

@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
 
 	"github.com/prometheus/procfs"
 
@@ -57,4 +61,107 @@ func openGroups(root string) ([]*procfile.File, error) {
 		}
 	}
 	return open, nil
+}
+
+// lines calls f with each line's fields until f gives an error.
+func lines(text []byte, f func(fields [][]byte) error) error {
+	var fields [][]byte
+	for line := range bytes.Lines(text) {
+		fields = fields[:0]
+		for field := range bytes.FieldsSeq(line) {
+			fields = append(fields, field)
+		}
+		if len(fields) == 0 {
+			continue
+		}
+		if err := f(fields); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// span is a number of units of time. A counter that is too large for a duration is no time of any machine.
+func span(digits []byte, of time.Duration) (time.Duration, error) {
+	n, err := strconv.ParseInt(string(digits), 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/int64(of) {
+		return 0, fmt.Errorf("%q is not a time in units of %v", digits, of)
+	}
+	return time.Duration(n) * of, nil
+}
+
+// parsePSI reads the total of the line "some" of /proc/pressure/cpu, in microseconds. See the kernel's
+// Documentation/accounting/psi.rst.
+func parsePSI(text []byte) (total time.Duration, err error) {
+	found := false
+	err = lines(text, func(fields [][]byte) error {
+		if string(fields[0]) != "some" {
+			return nil
+		}
+		for _, f := range fields[1:] {
+			if digits, ok := bytes.CutPrefix(f, []byte("total=")); ok {
+				found = true
+				total, err = span(digits, time.Microsecond)
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && !found {
+		err = errors.New("it has no total")
+	}
+	return total, err
+}
+
+// parseSchedule sums what tasks have waited for the given processors (none: all) in /proc/schedstat: the eighth figure of a
+// processor's line, in nanoseconds. See the kernel's Documentation/scheduler/sched-stats.rst.
+func parseSchedule(text []byte, cpus []int) (sum time.Duration, err error) {
+	const placeWaited = 8
+	err = lines(text, func(fields [][]byte) error {
+		number, found := bytes.CutPrefix(fields[0], []byte("cpu"))
+		if !found {
+			return nil
+		}
+		id, err := strconv.Atoi(string(number))
+		if err != nil {
+			return fmt.Errorf("%q is not a processor", fields[0])
+		}
+		if len(cpus) > 0 && !slices.Contains(cpus, id) {
+			return nil
+		}
+		if len(fields) <= placeWaited {
+			return fmt.Errorf("processor %d has %d figures, want %d", id, len(fields)-1, placeWaited)
+		}
+		waited, err := span(fields[placeWaited], time.Nanosecond)
+		sum += waited
+		return err
+	})
+	return sum, err
+}
+
+// throttling is how often a control group had used up its limit, and for how long it then stood still.
+type throttling struct {
+	times int64
+	span  time.Duration
+}
+
+// parseThrottling reads a control group's cpu.stat, of version 2 (throttled_usec) or 1 (throttled_time, in nanoseconds). A
+// group without a limit has neither.
+func parseThrottling(text []byte) (throttling, error) {
+	var t throttling
+	err := lines(text, func(fields [][]byte) (err error) {
+		if len(fields) < 2 {
+			return nil
+		}
+		switch string(fields[0]) {
+		case "nr_throttled":
+			t.times, err = strconv.ParseInt(string(fields[1]), 10, 64)
+		case "throttled_usec":
+			t.span, err = span(fields[1], time.Microsecond)
+		case "throttled_time":
+			t.span, err = span(fields[1], time.Nanosecond)
+		}
+		return err
+	})
+	return t, err
 }

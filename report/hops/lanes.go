@@ -1,6 +1,7 @@
 package hops
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"html/template"
@@ -15,25 +16,17 @@ import (
 
 // colour is what a step is drawn in: apart for the colour-blind too, and readable under black letters.
 func colour(step string) string {
-	switch probe.Step(step) {
-	case probe.StepCall, probe.StepOut:
-		return "#8ecae6"
-	case probe.StepLink:
-		return "#d9d9d9"
-	case probe.StepForward:
-		return "#ffd166"
-	case probe.StepEncapsulation:
-		return "#f78c6b"
-	case probe.StepUnderlay:
-		return "#b7b7a4"
-	case probe.StepDecapsulation:
-		return "#ef9fbf"
-	case probe.StepIn:
-		return "#a3d9a5"
-	case probe.StepWake, probe.StepDelivery:
-		return "#c3b1e1"
+	known := map[probe.Step]string{
+		probe.StepCall: "#8ecae6", probe.StepOut: "#8ecae6",
+		probe.StepLink:          "#d9d9d9",
+		probe.StepForward:       "#ffd166",
+		probe.StepEncapsulation: "#f78c6b",
+		probe.StepUnderlay:      "#b7b7a4",
+		probe.StepDecapsulation: "#ef9fbf",
+		probe.StepIn:            "#a3d9a5",
+		probe.StepWake:          "#c3b1e1", probe.StepDelivery: "#c3b1e1",
 	}
-	return "#e9ecef"
+	return cmp.Or(known[probe.Step(step)], "#e9ecef")
 }
 
 // Sizes of a drawing, in pixels. Widths are in percent.
