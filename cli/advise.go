@@ -37,6 +37,7 @@ EXIT STATUS
 		Example: `  netdelta advise
   netdelta advise --networks flannel
   netdelta advise --testbed kubernetes --base-image busybox
+  netdelta advise --testbed kubernetes --base-image busybox --namespace netdelta --what-if
   sudo netdelta advise --testbed docker
   netdelta advise runs/latest --request 2ms --calls 8`,
 		Args: args(cobra.MaximumNArgs(1)),
@@ -114,8 +115,8 @@ func (env *environment) advise(ctx context.Context, o runOptions) error {
 		return err
 	}
 	o.advice = true
-	if k.networks == nil {
-		if o.overrides.Networks, err = env.worthMeasuring(ctx, o.overrides.Networks); err != nil {
+	if k.worth != nil {
+		if o.overrides.Networks, err = k.worth(ctx, env, o); err != nil {
 			return err
 		}
 	}
@@ -132,18 +133,17 @@ func (env *environment) advise(ctx context.Context, o runOptions) error {
 		env.log("doctor: " + f)
 	}
 	o.findings = &found
-	if k.networks == nil {
+	if k.worth != nil && len(o.overrides.Networks) > 0 {
 		fmt.Fprintf(env.err, "measuring for %s: %s\n", study.FormatDuration(o.budget), strings.Join(o.overrides.Networks, ", "))
 	}
 	o.overrides.Workloads, o.overrides.Factors = []string{"tcp-rr"}, []string{"message=300"}
 	return runStudy(ctx, env, studies.Default, o)
 }
 
-// worthMeasuring are the networks that run here of those that users of products have or could change to, of the named ones if there are
-// any.
-func (env *environment) worthMeasuring(ctx context.Context, named []string) ([]string, error) {
+// worthHere are the networks that run here of those that users of products have or could change to, of the named ones if there are any.
+func worthHere(ctx context.Context, env *environment, o runOptions) ([]string, error) {
 	var mine, all []string
-	for _, name := range named {
+	for _, name := range o.overrides.Networks {
 		n, err := checkLooked("--networks", name)
 		if err != nil {
 			return nil, err

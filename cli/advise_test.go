@@ -10,20 +10,24 @@ import (
 )
 
 // What users of a product could change to is measured with it; without a name, what users of all products have.
-func TestWorthMeasuring(t *testing.T) {
+func TestWorthHere(t *testing.T) {
 	env := &environment{err: io.Discard, lab: lab.NewDriver(network.Catalogue())}
-	mine, err := env.worthMeasuring(t.Context(), []string{"flannel", "bridge"})
+	naming := func(networks ...string) (o runOptions) {
+		o.overrides.Networks = networks
+		return o
+	}
+	mine, err := worthHere(t.Context(), env, naming("flannel", "bridge"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(mine) < 2 || mine[0] != "host" || !slices.Contains(mine, "bridge") || !slices.Contains(mine, "vxlan-routed") || slices.Contains(mine, "ebpf-vxlan") {
 		t.Errorf("for flannel and bridge: %q", mine)
 	}
-	all, err := env.worthMeasuring(t.Context(), nil)
+	all, err := worthHere(t.Context(), env, naming())
 	if err != nil || !slices.Contains(all, "host") || slices.Contains(all, "xdp") {
 		t.Errorf("for all: %q, %v", all, err)
 	}
-	if _, err := env.worthMeasuring(t.Context(), []string{"flanel"}); !isUsage(err) {
+	if _, err := worthHere(t.Context(), env, naming("flanel")); !isUsage(err) {
 		t.Errorf("a network that there is not: %v", err)
 	}
 }

@@ -30,7 +30,7 @@ type finding struct {
 	Topic string `json:"topic"`
 	OK    bool   `json:"ok"`
 	Says  string `json:"says"`
-	Fix   string `json:"mend,omitempty"`
+	Fix   string `json:"fix,omitempty"`
 }
 
 // doctorOptions are the flags of doctor.

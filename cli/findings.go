@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"netdelta/result"
@@ -69,11 +68,7 @@ func findingsOfCluster(ctx context.Context, _ *environment, o runOptions) ([]res
 		if f.Severity == survey.Note && f.Fix == "" {
 			continue
 		}
-		says := f.Says
-		if f.Why != "" {
-			says = strings.TrimSuffix(says, ".") + ": " + f.Why
-		}
-		all = append(all, result.Finding{Topic: f.Topic, Says: says, Fix: f.Fix})
+		all = append(all, result.Finding{Topic: f.Topic, Says: f.Says, Why: f.Why, Fix: f.Fix})
 	}
 	return all, errors.Join(ctx.Err())
 }

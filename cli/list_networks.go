@@ -31,7 +31,7 @@ type runsOn struct {
 	Tried bool `json:"tried"`
 	// Needs is what is missing where the network does not run.
 	Needs string `json:"needs,omitempty"`
-	Fix   string `json:"mend,omitempty"`
+	Fix   string `json:"fix,omitempty"`
 }
 
 // where says in few words where the network runs, and why not here where it does not: "vm" and "lab needs ipvlan links".

@@ -11,6 +11,7 @@ import (
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
+	"netdelta/testbed/kube/survey"
 	"netdelta/testbed/kube/whatif"
 	"netdelta/testbed/servers"
 	"netdelta/testbed/servers/server"
@@ -73,6 +74,33 @@ func adaptToWhatIf(s *study.Study, o study.Overrides, moved bool) (note string) 
 		s.Testbed.Nodes = 1
 	}
 	return note
+}
+
+// worthOnNodes are, next to the nodes' own network and the pods', the datapath of the product that the cluster has and those that its users
+// could change to. Where the product is not known there are none.
+func worthOnNodes(ctx context.Context, _ *environment, o runOptions) ([]string, error) {
+	if len(o.overrides.Networks) > 0 {
+		return o.overrides.Networks, nil
+	}
+	cluster, err := o.cluster.meet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := survey.Look(ctx, cluster, survey.Options{Pods: o.driverOptions()})
+	if err != nil {
+		return nil, err
+	}
+	own, known := found.Network.Product()
+	if !known {
+		return nil, nil
+	}
+	all := []string{network.Metal, kube.Pod, own.Network}
+	for _, m := range network.Moves() {
+		if m.From == own && !slices.Contains(all, m.To.Network) {
+			all = append(all, m.To.Network)
+		}
+	}
+	return all, nil
 }
 
 // whatIfOptions are how the pods on nodes are made.

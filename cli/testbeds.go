@@ -51,6 +51,8 @@ type kind struct {
 	examine func(ctx context.Context, env *environment, o doctorOptions) error
 	// findings is what the doctor finds there that becomes part of a run's record; nil where it can't look.
 	findings func(ctx context.Context, env *environment, o runOptions) ([]result.Finding, error)
+	// worth are the networks whose measurement may bring advice there; nil, like none, leaves the study's.
+	worth func(ctx context.Context, env *environment, o runOptions) ([]string, error)
 	// strategies are those of the verbs of their own that can be carried out there.
 	strategies []string
 	// clean removes what killed runs left there, and says how much it was; nil where cleanup looks in any case, or can't.
@@ -63,7 +65,7 @@ func kinds() []kind {
 	return []kind{
 		{
 			name: labTestbed, about: "network namespaces on this machine", here: true, check: checkNoNodes, open: openLab,
-			examine: examineHere, findings: findingsHere, strategies: []string{result.StrategyFleet, result.StrategyPairs},
+			examine: examineHere, findings: findingsHere, worth: worthHere, strategies: []string{result.StrategyFleet, result.StrategyPairs},
 		},
 		{
 			name: vmTestbed, about: "the same in a virtual machine with the distribution's own kernel, which has every kind of link; with --exact, by counted instructions",
@@ -82,7 +84,8 @@ func kinds() []kind {
 		{
 			name: whatif.Kind, about: "a lab's networks over the cards of a cluster's nodes, measured with the cluster's own: --testbed kubernetes --what-if",
 			cards: true, cluster: true,
-			networks: &mixed, check: checkWhatIf, adapt: adaptToWhatIf, open: openWhatIf, examine: examineWhatIf, findings: findingsOfCluster, clean: cleanCluster,
+			networks: &mixed, check: checkWhatIf, adapt: adaptToWhatIf, open: openWhatIf, examine: examineWhatIf, findings: findingsOfCluster, worth: worthOnNodes,
+			clean: cleanCluster,
 		},
 		{
 			name: docker.Kind, about: "the networks of a container engine on this machine, Docker's or Podman's, and a lab's",

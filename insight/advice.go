@@ -21,6 +21,7 @@ const (
 	AdviceLastResort                   // make Change where nothing else helps: the pod has no network of its own any more
 	AdviceMore                         // Open of Headlines deltas are unresolved
 	AdviceMove                         // Untried were not measured together with their alternatives
+	AdviceWhatIf                       // Untried, changes of the cluster's own network, can be weighed on its nodes before they are made
 	AdviceMTU                          // the links bound a run with small packets, and it was not measured with larger ones
 	AdviceLeftOut                      // the time budget left settings out
 	AdviceKernel                       // Networks are unsupported here
@@ -61,7 +62,8 @@ func Advise(run result.Run, direct []result.Delta) []Advice {
 	all = append(all, boundAdvice(parts)...)
 	all = append(all, free(run, parts)...)
 	for _, f := range run.Environment.Findings {
-		if f.Fix != "" {
+		weighed := slices.ContainsFunc(all, func(a Advice) bool { return a.Change.Finding != nil && a.Change.Finding.Topic == f.Topic })
+		if f.Fix != "" && !weighed {
 			all = append(all, Advice{Kind: AdviceFix, Finding: f})
 		}
 	}
@@ -164,8 +166,11 @@ func questions(run result.Run) []Advice {
 			skipped.Settings = append(skipped.Settings, c.Setting())
 		}
 	}
+	if own := movesOf(run); len(own) > 0 && run.Environment.Cluster != nil && run.Environment.Cluster.Product != "" && !onNodesOfCluster(run) && len(run.Changes) == 0 {
+		all = append(all, Advice{Kind: AdviceWhatIf, Untried: own})
+	}
 	move := Advice{Kind: AdviceMove}
-	for _, m := range network.Moves() {
+	for _, m := range movesOf(run) {
 		if measured[m.From.Network] && !measured[m.To.Network] && !slices.Contains(unsupported.Networks, m.To.Network) {
 			move.Untried = append(move.Untried, m)
 		}

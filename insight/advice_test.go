@@ -91,6 +91,39 @@ func TestNoMoveToALab(t *testing.T) {
 	}
 }
 
+// On a cluster's nodes a change is one of the cluster's own product; with it stands what its pods would gain, and what the doctor found.
+func TestMoveOfTheClustersProduct(t *testing.T) {
+	pod := measured("pod", "slower", 70, 75, 80)
+	run := runOf(measured("vxlan-routed", "slower", 20, 21, 22), measured("routed", "slower", 5, 6, 7), pod)
+	run.Environment.Findings = []result.Finding{{Topic: "encapsulation", Says: "packets are encapsulated.", Fix: "calico: vxlanMode CrossSubnet"}}
+	run.Environment.Cluster = &result.Cluster{Product: "calico-vxlan"}
+	before := saying(advised(t, run), words.KindMeasure)
+	if len(before) == 0 || !strings.Contains(before[0], "what calico-native would gain over calico-vxlan") {
+		t.Errorf("in a run on the cluster alone: %q", before)
+	}
+	if fix := saying(advised(t, run), words.KindFix); len(fix) != 1 {
+		t.Errorf("the doctor's finding: %q", fix)
+	}
+	run.Environment.Servers = []result.Server{{}}
+	all := advised(t, run, directly("vxlan-routed", measured("routed", "faster", -14, -13, -12)))
+	if got := saying(all, words.KindFix); len(got) != 0 {
+		t.Errorf("said twice: %q", got)
+	}
+	i := slices.IndexFunc(all, func(a result.Advice) bool { return a.Kind == words.KindChange })
+	if i < 0 {
+		t.Fatalf("no change: %+v", all)
+	}
+	a := all[i]
+	if !strings.Contains(a.Says, "Take routed in place of vxlan-routed (Calico)") || slices.Contains(a.How, "# k3s") {
+		t.Errorf("%q by %q", a.Says, a.How)
+	}
+	for _, want := range []string{"the pods of this cluster take " + words.Value("ns", pod.Value), "the doctor found it, too: packets are encapsulated"} {
+		if !strings.Contains(a.Why, want) {
+			t.Errorf("%q does not say %q", a.Why, want)
+		}
+	}
+}
+
 // The best of the worst case is not the network with the lowest figure anywhere.
 func TestChoose(t *testing.T) {
 	near := func(d result.Delta) result.Delta { d.Placement = result.SameNode; return d }
@@ -279,6 +312,7 @@ func TestAdviceOnHostRouting(t *testing.T) {
 		t.Errorf("undo: %s", undo)
 	}
 	run.Environment.Findings = []result.Finding{{Topic: "encapsulation", Says: "packets are encapsulated (vxlan)", Fix: "cilium: routing-mode native"}}
+	run.Environment.Cluster = &result.Cluster{Product: "cilium"}
 	if how := strings.Join(advised(t, run)[0].How, "\n"); !strings.Contains(how, "routingMode=native") || !strings.Contains(how, "kubeProxyReplacement=true") {
 		t.Errorf("native routing alone gains nothing beneath kube-proxy: %s", how)
 	}
@@ -289,6 +323,7 @@ func TestAdviceOnHostRouting(t *testing.T) {
 func TestAdviceOnNeedlessEncapsulation(t *testing.T) {
 	run := runOf()
 	run.Environment.Findings = []result.Finding{{Topic: "encapsulation", Says: "packets between nodes are encapsulated (vxlan)", Fix: "flannel: Backend.Type host-gw, or vxlan with DirectRouting true"}}
+	run.Environment.Cluster = &result.Cluster{Product: "flannel"}
 	a := advised(t, run)[0]
 	if how := strings.Join(a.How, "\n"); !strings.Contains(how, `"Type": "host-gw"`) || !strings.Contains(how, "DirectRouting") || a.Risk == "" {
 		t.Errorf("how: %s; risk: %s", how, a.Risk)
@@ -312,5 +347,25 @@ func TestLastResort(t *testing.T) {
 	}
 	if summary := words.Summary(run); len(summary) == 0 || strings.Contains(summary[0], "host in place of pod") || !strings.Contains(summary[0], "pod") {
 		t.Errorf("summary %q", summary)
+	}
+}
+
+// A change that a study made in a cluster is advised by the study's own steps, from the pods' network as it was found, whichever is the baseline.
+func TestAdviceOnChangesOfTheStudy(t *testing.T) {
+	changes := []result.Changed{{For: "routes", Apply: []string{"switch routes"}, Undo: []string{"switch vxlan"}}}
+	pod := directly("routes", measured("pod", "slower", 35, 38, 41))
+	for _, run := range []result.Run{runOf(pod), runOf(directly("pod", measured("routes", "faster", -29, -28, -27)))} {
+		run.Environment.Cluster = &result.Cluster{Product: "calico-vxlan"}
+		if got := saying(advised(t, run), words.KindChange); len(got) != 0 {
+			t.Errorf("a change that the record does not know: %q", got)
+		}
+		run.Changes = changes
+		all := advised(t, run)
+		if len(all) == 0 || !strings.HasPrefix(all[0].Says, "Take routes in place of pod, as the study did: -28%") || !slices.Equal(all[0].How, changes[0].Apply) || !slices.Equal(all[0].Undo, changes[0].Undo) {
+			t.Errorf("%+v", all)
+		}
+		if got := saying(all, words.KindMeasure); len(got) != 0 {
+			t.Errorf("what was measured is to be measured: %q", got)
+		}
 	}
 }

@@ -21,6 +21,13 @@ type Change struct {
 	Better, Worse, Same, Open []result.Delta
 	// Choice is why To is the best of all; nil of other changes.
 	Choice *Choice
+	// Pod is what the cluster's own pods do today where the change gains most; nil where the run did not measure that, or where the change
+	// is not one between two of a lab's networks.
+	Pod *result.Delta
+	// Finding is what the doctor found that this change puts right; nil of other changes.
+	Finding *result.Finding
+	// Applied is how the study made the change in the cluster, of which the other side is the cluster as it was found; nil of other changes.
+	Applied *result.Changed
 }
 
 // Gain is where the change gains most for sure.
@@ -63,15 +70,53 @@ func Changes(run result.Run, direct []result.Delta) []Change {
 	all := append(networkChanges(run, direct), factorChanges(run)...)
 	all = slices.DeleteFunc(all, func(c Change) bool { return !c.pays() })
 	slices.SortStableFunc(all, func(a, b Change) int { return cmp.Compare(sureGain(b.Gain()), sureGain(a.Gain())) })
+	for i := range all {
+		all[i].holdAgainstPods(run)
+	}
 	return all
 }
 
+// movesOf are the changes that users of the run's networks can make within their system: on a cluster whose product is known, its own.
+func movesOf(run result.Run) []network.Move {
+	all := network.Moves()
+	if c := run.Environment.Cluster; c != nil && c.Product != "" {
+		all = slices.DeleteFunc(all, func(m network.Move) bool { return m.From.Name != c.Product })
+	}
+	return all
+}
+
+// holdAgainstPods notes what the cluster's own pods do, and what the doctor found, where the change is one of the cluster's product that was
+// measured on its nodes.
+func (c *Change) holdAgainstPods(run result.Run) {
+	if len(c.Moves) == 0 || !onNodesOfCluster(run) || c.Moves[0].From.Name != run.Environment.Cluster.Product {
+		return
+	}
+	gain := c.Gain()
+	for _, d := range run.Deltas {
+		if d.Network == podNetwork && d.Setting == gain.Setting && d.Metric == gain.Metric {
+			c.Pod = &d
+		}
+	}
+	for _, f := range run.Environment.Findings {
+		if f.Topic == topicEncapsulation {
+			c.Finding = &f
+		}
+	}
+}
+
+// topicEncapsulation is what the doctor calls packets that are encapsulated without need.
+const topicEncapsulation = "encapsulation"
+
 // networkChanges sorts direct deltas by their networks. Changes to the baseline are its deltas seen from the other side.
 func networkChanges(run result.Run, direct []result.Delta) []Change {
-	turned, moves := slices.Clone(direct), network.Moves()
+	turned, moves := slices.Clone(direct), movesOf(run)
 	for _, d := range run.Deltas {
-		if d.Headline && toBaseline(d, moves) {
+		switch {
+		case !d.Headline:
+		case toBaseline(d, moves) || d.Network == podNetwork && applied(run, d.Baseline) != nil:
 			turned = append(turned, inverted(d))
+		case d.Baseline == podNetwork && applied(run, d.Network) != nil:
+			turned = append(turned, d)
 		}
 	}
 	choice, chosen := Choose(run)
@@ -81,6 +126,9 @@ func networkChanges(run result.Run, direct []result.Delta) []Change {
 			continue // a lab's pods do without the rules and programs of a cluster's nodes: pods of the cluster can't move there
 		}
 		c := Change{From: k.from, To: k.to}
+		if k.from == podNetwork {
+			c.Applied = applied(run, k.to)
+		}
 		for _, m := range moves {
 			if m.From.Network == bare(k.from) && m.To.Network == bare(k.to) {
 				c.Moves = append(c.Moves, m)
@@ -103,6 +151,18 @@ func onNodesOfCluster(run result.Run) bool {
 	return run.Environment.Cluster != nil && len(run.Environment.Servers) > 0
 }
 
+// podNetwork is the pods' own network, in the cluster as it was found.
+const podNetwork = "pod"
+
+// applied is how a run's study changed the cluster for a network or a level; nil where it did not.
+func applied(run result.Run, name string) *result.Changed {
+	i := slices.IndexFunc(run.Changes, func(c result.Changed) bool { return c.For == name })
+	if i < 0 {
+		return nil
+	}
+	return &run.Changes[i]
+}
+
 // reaches says whether a name is one of a cluster's own ways to a pod, which all exist side by side.
 func reaches(name string) bool {
 	return slices.Contains([]string{"pod", "clusterip", "headless", "nodeport"}, name)
@@ -111,7 +171,7 @@ func reaches(name string) bool {
 // toBaseline says whether users of a delta's network may change to the baseline: Docker's own network to the host's, and pods of a
 // cluster to the network of their nodes.
 func toBaseline(d result.Delta, moves []network.Move) bool {
-	return d.Network == "pod" && d.Baseline == "host" || slices.ContainsFunc(moves, func(m network.Move) bool {
+	return d.Network == podNetwork && d.Baseline == "host" || slices.ContainsFunc(moves, func(m network.Move) bool {
 		return m.From.Network == d.Network && m.To.Network == d.Baseline
 	})
 }
@@ -133,6 +193,7 @@ func factorChanges(run result.Run) []Change {
 	})
 	for k, effects := range By(headlines, func(e result.Effect) key { return key{e.Factor, e.From, e.To} }) {
 		there, back := Change{Factor: k.factor, From: k.from, To: k.to}, Change{Factor: k.factor, From: k.to, To: k.from}
+		there.Applied = applied(run, k.factor+"="+k.to)
 		var deltas, turned []result.Delta
 		for _, e := range effects {
 			d := AsDelta(e)

@@ -63,6 +63,9 @@ func pairs(run result.Run) map[pair]bool {
 	for _, m := range network.Moves() {
 		all[pair{m.From.Network, m.To.Network}] = true
 	}
+	for _, c := range run.Changes {
+		all[pair{podNetwork, c.For}] = true
+	}
 	if choice, ok := Choose(run); ok {
 		all[pair{choice.Worst, choice.Best}] = true
 	}

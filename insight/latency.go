@@ -56,7 +56,8 @@ func replications(cells []result.Cell, sat []batch) []result.Replicated {
 	var all []result.Replicated
 	rate := rateMetric()
 	for _, c := range cells {
-		if c.Role == result.RoleControl || c.Skipped != "" { // the A/A control is the baseline once more
+		// The A/A control is the baseline once more, and references are the nodes' network in other states.
+		if c.Role == result.RoleControl || c.Role == result.RoleReference || c.Skipped != "" {
 			continue
 		}
 		var means, rates []float64

@@ -206,6 +206,23 @@ func FindProduct(name string) (Product, bool) {
 	return all[i], true
 }
 
+// ProductOf is the product of a system whose packets between nodes travel in an encapsulation or encryption, both as a survey of a cluster
+// names them: "flannel" in "vxlan"; "none" is neither. It is false where the catalogue has none.
+func ProductOf(system, wire string) (Product, bool) {
+	wires := map[string][]string{
+		"none": {"routed", "ebpf-routed"}, "vxlan": {"vxlan-routed", "ebpf-vxlan"}, "ipip": {"ipip"}, "geneve": {"geneve"},
+		"wireguard": {"wireguard"}, "ipsec": {"ipsec"}, "udp": {"udp-tun"},
+	}
+	all := Products()
+	i := slices.IndexFunc(all, func(p Product) bool {
+		return strings.EqualFold(p.System, system) && slices.Contains(wires[wire], p.Network)
+	})
+	if i < 0 {
+		return Product{}, false
+	}
+	return all[i], true
+}
+
 // Move is a change that users of a system can make while they keep the system.
 type Move struct{ From, To Product }
 

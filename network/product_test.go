@@ -31,6 +31,14 @@ func TestProducts(t *testing.T) {
 	if p, found := network.FindProduct("Calico-VXLAN"); !found || p.Network != "vxlan-routed" {
 		t.Errorf("Calico-VXLAN is %+v, %v", p, found)
 	}
+	for _, own := range [][3]string{{"flannel", "vxlan", "flannel"}, {"calico", "none", "calico-native"}, {"cilium", "none", "cilium-native"}, {"cilium", "vxlan", "cilium"}} {
+		if p, found := network.ProductOf(own[0], own[1]); !found || p.Name != own[2] {
+			t.Errorf("%s in %s is %+v, %v", own[0], own[1], p, found)
+		}
+	}
+	if p, found := network.ProductOf("bridge", "none"); found {
+		t.Errorf("a bridge of no product is %+v", p)
+	}
 	if slices.ContainsFunc(network.Catalogue(), func(n network.Network) bool { _, found := network.FindProduct(n.Name); return found }) {
 		t.Error("a network's name is a product's as well")
 	}

@@ -16,6 +16,8 @@ type Cluster struct {
 	// Network is what joins its pods, and how, as far as it shows: "flannel (vxlan)"; Proxy is how services are resolved:
 	// "iptables", "nftables", "ipvs", "ebpf".
 	Network string `json:"network,omitempty"`
+	// Product is the product of network.Products that this is, "" where none is or where it is not known.
+	Product string `json:"product,omitempty"`
 	Proxy   string `json:"proxy,omitempty"`
 	// Nodes are those that pods of the run stood on, in the order of their names.
 	Nodes []ClusterNode `json:"nodes,omitempty"`

@@ -59,6 +59,7 @@ type Server struct {
 type Finding struct {
 	Topic string `json:"topic"`
 	Says  string `json:"says"`
+	Why   string `json:"why,omitempty"` // it matters
 	Fix   string `json:"fix,omitempty"`
 }
 

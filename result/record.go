@@ -300,6 +300,14 @@ type Claim struct {
 	Verdict  string `json:"verdict"` // confirmed, confirmed in part, contradicted, unresolved, not a test here, not-tested
 }
 
+// Changed is what a study did to the cluster for as long as a network, or a level of a factor such as mtu=9000, was measured: its steps, as
+// one would type them, and those that undid it.
+type Changed struct {
+	For   string   `json:"for"`
+	Apply []string `json:"apply"`
+	Undo  []string `json:"undo"`
+}
+
 // Run is result.json: everything that one execution of a study has to say.
 type Run struct {
 	Schema   int       `json:"schema"`
@@ -333,6 +341,8 @@ type Run struct {
 	// Options are the flags of the call, by their names, that say where and how it measures and that the study does not hold; one
 	// whose value is secret has none. A resumed run takes them over.
 	Options map[string]string `json:"options,omitempty"`
+	// Changes are what the study did to the cluster; there are none where it changed nothing.
+	Changes []Changed `json:"changes,omitempty"`
 	// Notes are what the reader must know of this run: a subset by budget, networks that are unsupported.
 	Notes       []string    `json:"notes,omitempty"`
 	Environment Environment `json:"environment"`

@@ -46,6 +46,32 @@ type Action struct {
 	Manifest, Delete string
 }
 
+// String is the step as one would type it.
+func (a Action) String() string {
+	switch {
+	case a.Manifest != "":
+		return "kubectl apply --server-side --force-conflicts -f " + Quoted(a.Manifest)
+	case a.Delete != "":
+		return "kubectl delete --ignore-not-found -f " + Quoted(a.Delete)
+	}
+	var words []string
+	for _, w := range a.Command {
+		words = append(words, Quoted(w))
+	}
+	return strings.Join(words, " ")
+}
+
+// Quoted is a word as a shell reads it as one.
+func Quoted(word string) string {
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./=:,@%+", c)
+	}
+	if word != "" && strings.IndexFunc(word, func(c rune) bool { return !plain(c) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
 // Encapsulation is how packets between pods cross the underlay.
 type Encapsulation string
 

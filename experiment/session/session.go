@@ -110,7 +110,7 @@ func (s *Session) Run(ctx context.Context) (run result.Run, folder *result.Folde
 
 // openFolder opens the run folder when the head of the record is known.
 func (s *Session) openFolder(run *result.Run) (*result.Folder, error) {
-	run.Environment.Findings, run.Options = s.Findings, s.Options
+	run.Environment.Findings, run.Options, run.Changes = s.Findings, s.Options, s.Study.Changed()
 	text, err := s.Study.Marshal()
 	if err != nil {
 		return nil, err

@@ -21,6 +21,20 @@ const AsFound = "as found"
 // baseline of host stands in each state together with the networks.
 func (s *Study) AcrossStates() bool { return len(s.Changes) > 0 && s.Baseline != HostNetwork }
 
+// Changed is what the study does to the cluster, as a record has it.
+func (s *Study) Changed() (all []result.Changed) {
+	typed := func(actions []testbed.Action) (lines []string) {
+		for _, a := range actions {
+			lines = append(lines, a.String())
+		}
+		return lines
+	}
+	for _, c := range s.Changes {
+		all = append(all, result.Changed{For: c.Network, Apply: typed(c.Apply), Undo: typed(c.Restore)})
+	}
+	return all
+}
+
 // ChangesLevels says whether levels of factors are made by changing the cluster. A baseline then has one state at each.
 func (s *Study) ChangesLevels() bool { return len(s.changedKeys()) > 0 }
 

@@ -69,9 +69,9 @@ func Advice(a insight.Advice) result.Advice {
 		}
 		return out
 	case insight.AdviceFix:
-		r := findingRecipe(a.Finding)
+		r := findingRecipe(a.Finding, a.Run)
 		return result.Advice{
-			Kind: KindFix, Says: fmt.Sprintf("Look at %s: %s.", a.Finding.Topic, strings.TrimSuffix(a.Finding.Says, ".")),
+			Kind: KindFix, Says: fmt.Sprintf("Look at %s: %s.", a.Finding.Topic, found(a.Finding)),
 			Why: "The doctor found it before the run.", How: r.how, Undo: r.undo, Risk: r.risk,
 		}
 	}
@@ -90,6 +90,8 @@ func opportunity(c insight.Change) result.Advice {
 		change = fmt.Sprintf("%s %s in place of %s", factor(c.Factor), c.To, c.From)
 	case len(c.Moves) > 0:
 		change += " (" + strings.Join(systems(c.Moves), ", ") + ")"
+	case c.Applied != nil:
+		change += ", as the study did"
 	case c.Choice != nil:
 		change += ", if you are free to choose"
 	}
@@ -153,6 +155,13 @@ func evidence(c insight.Change) string {
 	if n == 1 {
 		text = "Held against each other in the one setting measured"
 	}
+	told := map[string]bool{c.Gain().Workload: true}
+	for _, d := range c.Better {
+		if !told[d.Workload] {
+			text += fmt.Sprintf("; it gains %s, %s", Gained(*gain(d)), inSetting(c, d))
+		}
+		told[d.Workload] = true
+	}
 	if len(c.Worse) > 0 {
 		d := c.Worse[0]
 		text += fmt.Sprintf("; it costs %s, %s, %s", Percent(d.Ratio), Added(d), inSetting(c, d))
@@ -164,7 +173,27 @@ func evidence(c insight.Change) string {
 			text += ", tied with " + List(c.Choice.Tied)
 		}
 	}
+	text += forecast(c)
+	if c.Finding != nil {
+		text += "; the doctor found it, too: " + strings.TrimSuffix(c.Finding.Says, ".")
+	}
 	return text + "."
+}
+
+// forecast says what a change between two of a lab's networks would make of the time that the cluster's own pods take: less by the same
+// share, since each pass through their node's stack costs them more, or by the same time. docs/what-if.md holds both against two migrations.
+func forecast(c insight.Change) string {
+	gain := c.Gain()
+	if c.Pod == nil || Unit(gain) != Unit(*c.Pod) || insight.HigherBetter(gain) {
+		return ""
+	}
+	now := c.Pod.Value
+	share, time := now*gain.Ratio, now+gain.Difference
+	if min(share, time) <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the pods of this cluster take %s there, and may be expected to take %s (less by the same share) to %s (by the same time)",
+		Value(Unit(gain), now), Value(Unit(gain), share), Value(Unit(gain), time))
 }
 
 // known says on how many settings a choice rests.
@@ -206,6 +235,15 @@ func measure(a insight.Advice) result.Advice {
 		out.Says = "Measure what users of " + List(systems(a.Untried)) + " could change to."
 		out.Why = fmt.Sprintf("%s measured: %s.", agree(len(changes), "One change was not", "These changes were not"), strings.Join(changes, ", "))
 		out.How = []string{again(a.Run) + " --networks " + strings.Join(networks, ",")}
+	case insight.AdviceWhatIf:
+		var changes []string
+		for _, m := range a.Untried {
+			changes = append(changes, m.To.Name)
+		}
+		own := a.Untried[0].From.Name
+		out.Says = fmt.Sprintf("Measure on these nodes, before the change, what %s would gain over %s.", List(changes), own)
+		out.Why = "It puts a privileged pod on each node for the time of the run, and leaves the cluster's network as it is."
+		out.How = []string{"netdelta advise" + on(a.Run, true) + " --what-if"}
 	case insight.AdviceMTU:
 		out.Says, out.Why = "Measure larger packets.", "Bulk transfers were measured with an MTU of 1500 alone, and each packet has its price."
 		out.How = []string{again(a.Run) + " --mtu 1500,9000"}

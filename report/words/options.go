@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"netdelta/result"
+	"netdelta/testbed"
 )
 
 // secretOption is the option whose value a record may lack, since it is secret.
@@ -13,13 +14,10 @@ const secretOption = "target-password-file"
 
 // Option is an option as one types it.
 func Option(name, value string) string {
-	switch {
-	case value == "true":
+	if value == "true" {
 		return "--" + name
-	case value == "" || strings.ContainsAny(value, " \t\n'\"$&;|<>()*?[]\\`"):
-		return "--" + name + " '" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 	}
-	return "--" + name + " " + value
+	return "--" + name + " " + testbed.Quoted(value)
 }
 
 // Resume is the command that goes on with a run. The run folder has the options; what is secret is given anew.

@@ -18,6 +18,8 @@ type recipe struct {
 // recipeOf is the recipe of a change.
 func recipeOf(c insight.Change) recipe {
 	switch {
+	case c.Applied != nil:
+		return recipe{c.Applied.Apply, c.Applied.Undo, "The study made this change and undid it: it is for all pods of the cluster."}
 	case c.Factor != "":
 		return conditionRecipe(c)
 	case len(c.Moves) > 0:
@@ -53,9 +55,9 @@ func recipeOf(c insight.Change) recipe {
 	return recipe{how: installed(c.To), risk: "Networks differ in features: check first what the other one has of policies, encryption and services."}
 }
 
-// findingRecipe is how what the doctor found is fixed: in the doctor's words and, where a product's needless encapsulation is to be left
-// out, by the product's commands.
-func findingRecipe(f result.Finding) recipe {
+// findingRecipe is how what the doctor found in a run's testbed is fixed: in the doctor's words and, where the cluster's product is known, by
+// the product's commands.
+func findingRecipe(f result.Finding, run result.Run) recipe {
 	r := recipe{how: []string{f.Fix}}
 	plugin, _, _ := strings.Cut(f.Fix, ":")
 	if f.Topic == "host routing" && plugin == "cilium" {
@@ -65,14 +67,16 @@ func findingRecipe(f result.Finding) recipe {
 			risk: services,
 		}
 	}
-	to, ok := map[string]string{"flannel": "flannel-host-gw", "cilium": "cilium-native"}[plugin]
-	if f.Topic != "encapsulation" || !ok {
+	if f.Topic != "encapsulation" || run.Environment.Cluster == nil {
 		return r
 	}
-	own, _ := network.FindProduct(plugin)
-	routed, _ := network.FindProduct(to)
-	move := moveRecipe(network.Move{From: own, To: routed})
-	return recipe{how: append([]string{"# " + f.Fix}, move.how...), undo: move.undo, risk: move.risk}
+	for _, m := range network.Moves() {
+		if m.From.Name == run.Environment.Cluster.Product && (m.To.Network == "routed" || m.To.Network == "ebpf-routed") {
+			move := moveRecipe(m)
+			return recipe{how: append([]string{"# " + f.Fix}, move.how...), undo: move.undo, risk: move.risk}
+		}
+	}
+	return r
 }
 
 // installed says how a network is had, by the systems that use it.

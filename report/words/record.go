@@ -266,11 +266,20 @@ func percentages(links []result.LinkShare, value func(result.LinkShare) float64)
 	return strings.Join(parts, " ")
 }
 
+// found is what the doctor found, and why it matters.
+func found(f result.Finding) string {
+	says := strings.TrimSuffix(f.Says, ".")
+	if f.Why != "" {
+		says += ": " + f.Why
+	}
+	return says
+}
+
 // Findings puts what the doctor found before a run in words.
 func Findings(all []result.Finding) []string {
 	var texts []string
 	for _, f := range all {
-		text := f.Topic + ": " + f.Says
+		text := f.Topic + ": " + found(f)
 		if f.Fix != "" {
 			text += "; fix: " + f.Fix
 		}

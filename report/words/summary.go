@@ -60,11 +60,12 @@ func Summary(run result.Run) []string {
 // answer is the first sentence of a summary.
 func answer(run result.Run) string {
 	if c, ok := insight.Choose(run); ok {
-		text := fmt.Sprintf("%s costs least over %s: %s at worst", c.Best, known(c), Percent(c.Least.Ratio))
-		if len(c.Tied) > 0 {
-			text = fmt.Sprintf("%s cost least over %s: %s at worst", List(append([]string{c.Best}, c.Tied...)), known(c), Percent(c.Least.Ratio))
+		best := append([]string{c.Best}, c.Tied...)
+		says := agree(len(best), "costs", "cost") + " least over %s: %s at worst"
+		if c.Least.Verdict == string(stats.Faster) {
+			says = agree(len(best), "is", "are") + " faster over %s: %s at least"
 		}
-		return fmt.Sprintf("%s; %s costs most: %s, %s.", text, c.Worst, Percent(c.Most.Ratio), Title(c.Most.Setting))
+		return fmt.Sprintf("%s "+says+"; %s costs most: %s, %s.", List(best), known(c), amount(c.Least), c.Worst, amount(c.Most), Title(c.Most.Setting))
 	}
 	for _, a := range run.Advice {
 		if a.Kind == KindChange {
@@ -77,6 +78,14 @@ func answer(run result.Run) string {
 		}
 	}
 	return ""
+}
+
+// amount is a delta in percent, with its metric where more of it is better.
+func amount(d result.Delta) string {
+	if insight.HigherBetter(d) {
+		return Percent(d.Ratio) + " of " + d.Metric
+	}
+	return Percent(d.Ratio)
 }
 
 // Next is the command that would tell the most after this run; "" where there is none.

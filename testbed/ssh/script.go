@@ -2,9 +2,9 @@ package ssh
 
 import (
 	"fmt"
-	"strings"
 
 	"netdelta/internal/machine"
+	"netdelta/testbed"
 	"netdelta/testbed/servers/server"
 )
 
@@ -43,5 +43,5 @@ chmod 700 "$d/%[4]s"
 %[7]s"$d/%[4]s" %[8]s "$order"
 `, folder, check, sayReady, machine.AgentName, blockSize, sayHash, as, server.Verb, server.CardFile)
 	// Whatever the user's shell is, it hands this to a POSIX shell as one word: there is no quote in it but those replaced here.
-	return "exec sh -c '" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	return "exec sh -c " + testbed.Quoted(text)
 }

@@ -8,10 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"netdelta/result"
+	"netdelta/testbed"
 	"netdelta/unit"
 )
 
@@ -153,26 +153,5 @@ func read(path string) (*record, error) {
 
 // String is the step as one would type it.
 func (s step) String() string {
-	switch {
-	case s.Manifest != "":
-		return "kubectl apply --server-side --force-conflicts -f " + quoted(s.Manifest)
-	case s.Delete != "":
-		return "kubectl delete --ignore-not-found -f " + quoted(s.Delete)
-	}
-	var words []string
-	for _, w := range s.Command {
-		words = append(words, quoted(w))
-	}
-	return strings.Join(words, " ")
-}
-
-// quoted is a word as a shell reads it as one.
-func quoted(word string) string {
-	plain := func(c rune) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./=:,@%+", c)
-	}
-	if word != "" && strings.IndexFunc(word, func(c rune) bool { return !plain(c) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return testbed.Action{Command: s.Command, Manifest: s.Manifest, Delete: s.Delete}.String()
 }

@@ -90,7 +90,7 @@ func (r *record) recover(ctx context.Context, log io.Writer) error {
 // connect finds the cluster that was changed, and no other.
 func (r *record) connect() (*kube.Cluster, error) {
 	if r.Kubeconfig == "" && r.Variable != os.Getenv(kubeconfigVariable) {
-		return nil, fmt.Errorf("the cluster was found by %s=%s: set it so", kubeconfigVariable, quoted(r.Variable))
+		return nil, fmt.Errorf("the cluster was found by %s=%s: set it so", kubeconfigVariable, testbed.Quoted(r.Variable))
 	}
 	cluster, err := kube.Connect(kube.Config{Kubeconfig: r.Kubeconfig, Context: r.Context, Namespace: r.Namespace})
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *Changer) sameContext(change testbed.Change) error {
 		for _, a := range actions {
 			if len(a.Command) > 0 {
 				return fmt.Errorf("%s changes the cluster by commands, which would speak to context %q of the kubeconfig, not to %q; make it the current one: kubectl config use-context %s",
-					testbed.ChangedFor(change.Network), raw.CurrentContext, wanted, quoted(wanted))
+					testbed.ChangedFor(change.Network), raw.CurrentContext, wanted, testbed.Quoted(wanted))
 			}
 		}
 	}

@@ -58,6 +58,9 @@ func (p *Cluster) describe(ctx context.Context, e result.Environment) (result.En
 // surveyed is what a run records of a cluster, and what it could not find out.
 func surveyed(s survey.Survey) (result.Cluster, []string) {
 	about := result.Cluster{Name: s.Cluster, Version: s.Version, Network: pluginWords(s.Network), Proxy: s.Services.Mode}
+	if own, known := s.Network.Product(); known {
+		about.Product = own.Name
+	}
 	for _, n := range s.Nodes {
 		if n.Shut != "" || !n.Ready {
 			continue // no pod of the run is there

@@ -29,7 +29,7 @@ type Finding struct {
 	// Why is what it does to a run, or to workloads.
 	Why string `json:"why,omitempty"`
 	// Fix is what to do.
-	Fix string `json:"mend,omitempty"`
+	Fix string `json:"fix,omitempty"`
 }
 
 // findings gathers them: the topic of each, what it says, why it matters and the fix.

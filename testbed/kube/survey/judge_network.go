@@ -50,7 +50,7 @@ func judgeEncapsulation(s Survey, f *findings) {
 	f.warn("encapsulation", fmt.Sprintf("packets between nodes are encapsulated (%s), and %s", n.Encapsulation, where),
 		"between nodes of one subnet it is not needed; block storage lost 12% of its 4 KiB reads to it in a run of "+
 			"netdelta's own, and 20 to 50% in a published comparison",
-		direct(n.Plugin)+"; measure what it costs here before and after: a level of networks: with apply and restore")
+		direct(n.Plugin))
 }
 
 // direct is how a plugin is told not to encapsulate within a subnet.
@@ -78,7 +78,7 @@ func judgeHostRouting(s Survey, f *findings) {
 	f.warn("host routing", n.Plugin+" leads pods' packets through their node's stack and firewall",
 		"on netdelta's own cluster a round trip between pods took 34% longer than between nodes with it, and 5% less without; native routing "+
 			"in place of VXLAN gained nothing there as long as it was so",
-		n.Plugin+": kubeProxyReplacement true, bpf.masquerade true, bpf.hostLegacyRouting false; measure what it brings here: a level of networks: with apply and restore")
+		n.Plugin+": kubeProxyReplacement true, bpf.masquerade true, bpf.hostLegacyRouting false")
 }
 
 // likelySubnet is the length of a prefix of IPv4 that is probably not divided into several subnets.

@@ -3,6 +3,7 @@ package survey
 import (
 	"time"
 
+	"netdelta/network"
 	"netdelta/testbed"
 )
 
@@ -116,6 +117,19 @@ type Network struct {
 	Doubt string `json:"doubt,omitempty"`
 	// Others are further plugins whose traces were found.
 	Others []string `json:"others,omitempty"`
+}
+
+// Product is the product of the catalogue that joins the pods, with the way in which packets travel between nodes of one subnet. It is
+// false where none is known.
+func (n Network) Product() (network.Product, bool) {
+	wire := n.Encapsulation
+	switch {
+	case n.Encryption != "" && n.Encryption != "none":
+		wire = n.Encryption
+	case n.OnlyAcross:
+		wire = "none"
+	}
+	return network.ProductOf(n.Plugin, wire)
 }
 
 // Services is how services are reached.
