@@ -220,13 +220,13 @@ function view($$, chosen, apply) {
       button.addEventListener('click', make);
       bar.append(button);
     }
-    chips.parentElement.append(bar);
+    (document.querySelector('.seen') || chips.parentElement).append(bar);
   }
   const seenBy = document.querySelector('.seen');
   if (seenBy) {
     seenBy.hidden = false;
     seenBy.addEventListener('click', (event) => {
-      const button = event.target.closest('button');
+      const button = event.target.closest('[data-as]');
       if (!button) return;
       chosen.as = button.dataset.as;
       apply();

@@ -40,6 +40,9 @@ func TestRankingFirst(t *testing.T) {
 	if last := browsertest.Ask[float64](b, `document.querySelector('.ranking:not([hidden]) tr:last-child').getBoundingClientRect().bottom`); last > 900 {
 		t.Errorf("the ranking ends %.0f px down: it is not on the first screen", last)
 	}
+	if top := browsertest.Ask[float64](b, `[...document.querySelectorAll('h2')].find((e) => e.textContent === 'What to do').getBoundingClientRect().top`); top > 850 {
+		t.Errorf("what to do begins %.0f px down: it is not on the first screen", top)
+	}
 	groups := visible(b, ".ranking tbody tr", "e.cells[0].textContent + ' ' + e.querySelector('b').textContent")
 	if len(groups) != 6 || groups[0] != "A sockmap" || groups[5] != "F bridge-nat (nodeport)" {
 		t.Errorf("ranked are %q, want six groups from sockmap to bridge-nat", groups)
