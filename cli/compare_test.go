@@ -53,7 +53,7 @@ func TestCompare(t *testing.T) {
 	call(t, dir, statusDone, "compare", "old", "later", "--margin", "20%").shows(t, "same to within 20%")
 	call(t, dir, statusRegressed, "compare", "old/result.json", "later", "--metric", "p90", "--all").shows(t, "p50 (reported, not judged)")
 	call(t, dir, statusNothing, "compare", "old", "few").shows(t, "Nothing can be compared: a change takes 3 builds in each run", "8 and 2 of 3 builds")
-	call(t, dir, statusDone, "compare", "old", "again", "--require-known").shows(t, "on could have been found")
+	call(t, dir, statusDone, "compare", "old", "again", "--require-known").shows(t, "or more could have been found")
 	call(t, dir, statusNothing, "compare", "old", "again", "--margin", "0.1%", "--require-known").says(t, "are unresolved, and --require-known asks for all")
 	call(t, dir, statusDone, "compare", "old", "again", "--margin", "0.1%").shows(t, "unresolved")
 	call(t, dir, statusNothing, "compare", "old", "again", "--metric", "loss").shows(t, "no delta in common")

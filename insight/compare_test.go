@@ -164,7 +164,7 @@ func TestCompareMargin(t *testing.T) {
 	// Without a margin of its own the comparison takes the wider one.
 	after.Run.Margin = 0.10
 	if c := (words.Judge{}).Compare(before, after, insight.Comparing{}); c.Margin != 0.10 || c.Verdict != string(stats.Same) ||
-		!strings.HasPrefix(c.Says, "Nothing changed: all 3 deltas are the same to within 10%. Changes from 1") {
+		!strings.HasPrefix(c.Says, "Nothing changed: all 3 deltas are the same to within 10%. A change of 1") {
 		t.Errorf("margin %v: %s", c.Margin, c.Says)
 	}
 }

@@ -94,17 +94,19 @@ func TestRun(t *testing.T) {
 	r, trials := w.Measure(t)
 	r.Checks = []result.Check{
 		{Trial: trials[3].ID(), Check: "path", Expected: "node0/eth0", Observed: "node0/eth1"},
+		{Trial: trials[4].ID(), Check: "disturbed", Expected: "at most 25% of bursts disturbed", Observed: "2 of 6"},
 		{Trial: trials[3].ID(), Check: "loss", OK: true, Expected: "0 datagrams lost", Observed: "none"},
 	}
 	r.Claims = []result.Claim{
 		{ID: "dearest", Says: "VXLAN costs most", Verdict: "confirmed", Measured: "+31%"},
 		{ID: "free", Says: "a bridge costs nothing", Published: "0%", Verdict: "contradicted", Measured: "+12%"},
+		{ID: "ours", Says: "a bridge costs less than 5%", Verdict: "contradicted", Measured: "+12%"},
 		{ID: "wide", Says: "jumbo frames help", Verdict: "not-tested"},
 	}
 	text := run(t, r, trials)
 	golden(t, "run", text)
 	d := parse(t, text)
-	if len(d.Suites) != 2 || d.Suites[0].Failures != 1 || d.Suites[0].Tests != len(trials)+1 || d.Suites[1].Failures != 1 || d.Suites[1].Skipped != 1 {
+	if len(d.Suites) != 2 || d.Suites[0].Failures != 1 || d.Suites[0].Skipped != 1 || d.Suites[0].Tests != len(trials)+1 || d.Suites[1].Failures != 1 || d.Suites[1].Skipped != 2 {
 		t.Errorf("the suites are %+v", d.Suites)
 	}
 }

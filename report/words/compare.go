@@ -90,7 +90,7 @@ func findable(changes []result.Change) string {
 	if most := size(high); most != text {
 		text += " (" + most + " where least is known)"
 	}
-	return " Changes from " + text + " on could have been found."
+	return " A change of " + text + " or more could have been found."
 }
 
 // marginOf names the margins that changes were held against.

@@ -2,6 +2,7 @@ package words
 
 import (
 	"fmt"
+	"strings"
 
 	"netdelta/insight"
 	"netdelta/result"
@@ -90,7 +91,7 @@ func absence(a insight.AbsentDelta) string {
 	case a.Unsupported != "":
 		return "unsupported there: " + a.Unsupported
 	case a.Skipped != "":
-		return "left out there: " + a.Skipped
+		return "left out there: " + strings.TrimPrefix(a.Skipped, "left out ")
 	case a.Baseline != "":
 		return "compared with " + a.Baseline + " there"
 	}
