@@ -2,6 +2,7 @@ package ceph
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -59,98 +60,34 @@ func monitorAddress(peers []netip.Addr) string {
 	return fmt.Sprintf("[v2:%s]", netip.AddrPortFrom(peers[0], monitorPort))
 }
 
-// quiet are the parts of Ceph that would fill the log with what is normal.
-func quiet() []string {
-	return []string{
-		"none", "asok", "auth", "bdev", "bluefs", "bluestore", "client", "crush", "finisher", "heartbeatmap", "journal", "leveldb", "mgrc",
-		"mon", "monc", "ms", "objecter", "osd", "paxos", "perfcounter", "rados", "rbd", "rocksdb", "throttle",
-	}
-}
+// globalText is the configuration of all. Daemons say what they have to say on their standard error, and only what is wrong: the parts
+// of Ceph that would fill the log with what is normal are quiet.
+//
+//go:embed files/global.conf
+var globalText string
+
+// daemonsText is what a monitor and an OSD have to know. An OSD takes little memory (RocksDB keeps one set of buffers instead of a dozen,
+// and placement groups short logs), and makes do with few threads: processors are few. Networks are swapped beneath the cluster: no daemon
+// is taken for dead that is silent for less than a minute, and nothing is copied elsewhere when one is. A process that died is found at
+// once, by the connection that is refused.
+//
+//go:embed files/daemons.conf
+var daemonsText string
 
 // config is the configuration of a pod's daemons, and of clients.
 func config(in places, peers []netip.Addr, pod int) []byte {
-	var b strings.Builder
-	b.WriteString("[global]\n")
-	set := func(key, format string, arguments ...any) { fmt.Fprintf(&b, key+" = "+format+"\n", arguments...) }
-	set("fsid", fsid)
-	set("mon host", "%s", monitorAddress(peers))
-	for _, what := range []string{"cluster", "service", "client"} {
-		set("auth "+what+" required", "none")
-	}
-	set("ms bind ipv4", "%t", peers[0].Is4())
-	set("ms bind ipv6", "%t", peers[0].Is6())
-	set("ms bind msgr1", "false")
-	set("ms async op threads", "1")
-	set("run dir", "%s", in.of(""))
-	set("crash dir", "%s", in.of(""))
-	set("admin socket", "%s", in.of("$name.asok"))
-	// Daemons say what they have to say on their standard error, and only what is wrong.
-	set("log to stderr", "true")
-	set("log to file", "false")
-	set("log max recent", "1")
-	set("mon cluster log to file", "false")
-	for _, part := range quiet() {
-		set("debug "+part, "0/0")
-	}
-	set("rbd default features", "1")
-	set("rbd cache", "false")
+	text := filled(globalText, "{fsid}", fsid, "{monitor}", monitorAddress(peers), "{ipv4}", strconv.FormatBool(peers[0].Is4()),
+		"{ipv6}", strconv.FormatBool(peers[0].Is6()), "{folder}", in.of(""), "{socket}", in.of("$name.asok"))
 	if pod >= 0 {
-		b.WriteString(monitorConfig(in, len(peers)))
-		b.WriteString(osdConfig(in, peers[pod], pod))
+		text += filled(daemonsText, "{monitor data}", in.of("mon"), "{size}", strconv.Itoa(min(copies, len(peers))),
+			"{least}", strconv.Itoa(min(2, len(peers))), "{address}", peers[pod].String(), "{osd data}", in.of("osd"), "{number}", strconv.Itoa(pod),
+			"{device}", strconv.FormatInt(int64(deviceSize), 10))
 	}
-	return []byte(b.String())
+	return []byte(text)
 }
 
-// monitorConfig is what a monitor has to know.
-func monitorConfig(in places, osds int) string {
-	return fmt.Sprintf(`mon data = %s
-mon data avail warn = 1
-mon data avail crit = 1
-mon max pg per osd = 1000
-auth allow insecure global id reclaim = false
-osd pool default size = %d
-osd pool default min size = %d
-mon allow pool size one = true
-osd pool default pg autoscale mode = off
-osd crush chooseleaf type = 1
-`, in.of("mon"), min(copies, osds), min(2, osds)) + patience
-}
-
-// patience is for networks that are swapped beneath the cluster: no daemon is taken for dead that is silent for less than a minute,
-// and nothing is copied elsewhere when one is. A process that died is found at once, by the connection that is refused.
-const patience = `osd heartbeat grace = 60
-mon osd down out interval = 86400
-`
-
-// osdConfig is what an OSD has to know. It takes little memory (RocksDB keeps one set of buffers instead of a dozen, and placement
-// groups short logs), and makes do with few threads: processors are few.
-func osdConfig(in places, address netip.Addr, id int) string {
-	return fmt.Sprintf(`public addr = %s
-osd data = %s
-osd objectstore = bluestore
-crush location = root=default host=pod%d
-osd crush initial weight = 1
-osd class update on start = false
-osd op queue = wpq
-osd op num shards = 2
-osd op num threads per shard = 1
-osd memory target = 939524096
-osd min pg log entries = 500
-osd max pg log entries = 500
-osd pg log dups tracked = 500
-bluestore cache autotune = false
-bluestore cache size = 67108864
-bluestore block size = %d
-bluestore block create = true
-bluestore fsck on mount = false
-bluestore debug enforce settings = ssd
-bluestore rocksdb cf = false
-bluestore rocksdb options = %s
-`, address, in.of("osd"), id, int64(deviceSize), strings.Join([]string{
-		"compression=kNoCompression", "max_write_buffer_number=2", "min_write_buffer_number_to_merge=1", "recycle_log_file_num=2",
-		"write_buffer_size=16777216", "max_background_jobs=1",
-	}, ","))
-}
+// filled is a text with words in the places of names.
+func filled(text string, words ...string) string { return strings.NewReplacer(words...).Replace(text) }
 
 // groups is how many placement groups the image's pool has: enough to spread it evenly, few enough to be ready at once.
 const groups = 32
