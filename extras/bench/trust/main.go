@@ -1,5 +1,5 @@
 // Command trust holds netdelta's verdicts against what is known to be true, on the real lab of this machine: host networking
-// against itself must come out as no difference, and ten firewall rules on a routed path, which cost a few percent, must be
+// against itself must come out as no difference, and 25 firewall rules on a routed path, which cost about a percent, must be
 // found.
 //
 // It prints what it found and exits with 1 when netdelta can't be trusted. It needs a machine that does nothing else.
@@ -37,7 +37,7 @@ import (
 func main() {
 	runs := flag.Int("runs", 20, "short runs of host against host; 0 for none")
 	each := flag.Duration("each", 8*time.Second, "time budget of each of them")
-	rules := flag.Int("rules", 10, "firewall rules to find; 0 for none")
+	rules := flag.Int("rules", 25, "firewall rules to find; 0 for none")
 	times := flag.Int("times", 1, "runs in which to find them")
 	margin := flag.Float64("margin", 0.5, "differences that don't matter to these runs, in percent")
 	covered := flag.Int("coverage", 0, "runs of paths with 0 to 100 rules, whose intervals and verdicts are counted; 0 for none")
