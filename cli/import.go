@@ -139,12 +139,12 @@ func kept(in *imported.Run, out string) (*result.Folder, error) {
 	return folder, nil
 }
 
-// resumable refuses to go on with a run that was imported.
-func resumable(dir string) error {
-	if run, err := result.Load(dir); err == nil && run.Testbed == result.Imported {
+// resumable refuses to go on with a run that was imported, or that another verb measured.
+func resumable(run result.Run, dir string) error {
+	switch {
+	case run.Testbed == result.Imported:
 		return usageError{fmt.Errorf("%s was imported: there is nothing to go on with; import it again with more files", dir)}
-	}
-	if run, err := result.Load(dir); err == nil && run.Strategy != nil {
+	case run.Strategy != nil:
 		return usageError{fmt.Errorf("%s is a run of netdelta %s: go on with it by netdelta %[2]s --resume", dir, run.Strategy.Name)}
 	}
 	return nil // whether it is a run's folder at all, its study tells

@@ -16,10 +16,7 @@ import (
 func (env *environment) rootless(cmd *cobra.Command, must bool) *cobra.Command {
 	inner := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, a []string) error {
-		if env.elsewhere(cmd, a) {
-			return inner(cmd, a)
-		}
-		ended, err := enter(func() { sweep(cmd.Context(), env) })
+		ended, err := enter(func() bool { return env.elsewhere(cmd, a) }, func() { sweep(cmd.Context(), env) })
 		var refused *testbed.PermissionError
 		switch {
 		case err == nil && ended == nil, errors.As(err, &refused) && !must:
@@ -35,13 +32,13 @@ func (env *environment) rootless(cmd *cobra.Command, must bool) *cobra.Command {
 	return cmd
 }
 
-// enter carries this call out in a user namespace and tells how it ended, or nothing where that is not needed, or done. What
-// has to be done outside comes before.
-func enter(before func()) (*os.ProcessState, error) {
+// enter carries this call out in a user namespace and tells how it ended, or nothing where that is not needed, or done, or where the
+// testbed is elsewhere. What has to be done outside comes before.
+func enter(elsewhere func() bool, before func()) (*os.ProcessState, error) {
 	if _, entered := rootless.Entered(); entered {
 		return nil, rootless.Verify()
 	}
-	if lacking, err := rootless.Lacking(); err != nil || !lacking {
+	if lacking, err := rootless.Lacking(); err != nil || !lacking || elsewhere() {
 		return nil, err
 	}
 	before()

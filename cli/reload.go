@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"runtime/debug"
 
@@ -34,17 +35,28 @@ func openRun(path string) (*result.Files, error) {
 	return files, nil
 }
 
-// readingMost is the memory from which on garbage is collected more often while a run is read: ten thousand cells in six builds then take
-// less than 300 MB. Larger runs take what they need, and up to twice the processor time.
+// readingMost is the memory from which on garbage is collected more often while a run is read and drawn: ten thousand cells in six builds
+// then take less than 300 MB. Larger runs take what they need, and up to twice the processor time.
 const readingMost = 250 << 20
+
+// frugal has a run read and drawn in little memory until what it returns is called. A limit that is set stays, be it the user's or of a
+// call around this one.
+func (env *environment) frugal() (asBefore func()) {
+	before := debug.SetMemoryLimit(-1)
+	if before != math.MaxInt64 || env.getenv("GOMEMLIMIT") != "" {
+		return func() {}
+	}
+	debug.SetMemoryLimit(readingMost)
+	return func() { debug.SetMemoryLimit(before) }
+}
 
 // reloadFrom reloads a run folder that is open. Its whole trials can be read for as long as it is.
 func (env *environment) reloadFrom(files *result.Files) (insight.Measured, error) {
+	defer env.frugal()()
 	run, err := files.Record()
 	if err != nil {
 		return insight.Measured{}, unreadable(err)
 	}
-	debug.SetMemoryLimit(readingMost)
 	m := insight.Measured{Run: run}
 	var notes []string
 	m.Trials, notes, err = trialsOf(files, run)

@@ -241,8 +241,8 @@ func (env *environment) report(dir string, format reportFormat, o reportOptions)
 }
 
 // reportFrom writes the figures. A report that is asked for goals ends with their status.
-
 func (env *environment) reportFrom(files *result.Files, format reportFormat, o reportOptions) error {
+	defer env.frugal()()
 	goals, err := goalsOf(o.failIf)
 	if err != nil {
 		return err

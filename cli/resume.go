@@ -44,6 +44,9 @@ func (o *runOptions) resumes(flags *pflag.FlagSet, studies []string, getenv func
 type callOptions struct {
 	values map[string]string // by their names; a secret's is ""
 	taken  []string          // names of those that the run that is resumed was called with
+	// earlier is the record of the run that is resumed, empty where it can't be read, and unread is why.
+	earlier result.Run
+	unread  error
 }
 
 // clusterFlagNames are the flags that are about a cluster.
@@ -87,10 +90,8 @@ func (c *callOptions) recall(flags *pflag.FlagSet, dir string, getenv func(strin
 	if dir == "" {
 		return nil
 	}
-	old, err := result.Load(dir)
-	if err != nil {
-		return nil //nolint:nilerr // who opens the folder says what is wrong with it
-	}
+	c.earlier, c.unread = result.Load(dir) // who opens the folder says what is wrong with it
+	old := c.earlier
 	for _, name := range slices.Sorted(maps.Keys(old.Options)) {
 		f, value := flags.Lookup(name), old.Options[name]
 		switch {

@@ -305,7 +305,7 @@ func (env *environment) chooseStudy(ctx context.Context, name string, o runOptio
 	file := name
 	if o.resume == "" {
 		s, err = env.readStudy(name)
-	} else if err = resumable(o.resume); err == nil {
+	} else if err = resumable(o.call.earlier, o.resume); err == nil {
 		var data []byte
 		if data, err = result.LoadStudy(o.resume); err == nil {
 			file = filepath.Join(o.resume, result.StudyFile)

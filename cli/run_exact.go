@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-
-	"netdelta/result"
 )
 
 // firstSeed is the seed of the first guest of an exact run unless --seed says otherwise: two calls alike give the same figures.
@@ -35,12 +33,8 @@ func (o *runOptions) checkExact(given func(string) bool) error {
 
 // counts says whether instructions are to be counted: the flag asks for it, or the run that is resumed did.
 func (o *runOptions) counts() (bool, error) {
-	if o.exact || o.resume == "" {
-		return o.exact, nil
+	if errors.Is(o.call.unread, fs.ErrNotExist) {
+		return o.exact, nil // the code that resumes the run says what is missing
 	}
-	old, err := result.Load(o.resume)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // the code that resumes the run says what is missing
-	}
-	return old.Exact != nil, err
+	return o.exact || o.call.earlier.Exact != nil, o.call.unread
 }

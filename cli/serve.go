@@ -66,6 +66,7 @@ func (env *environment) serve(ctx context.Context, dir, address string) error {
 
 // servePage writes the page of a run folder as its journal is now.
 func (env *environment) servePage(w io.Writer, folder string) (underWay bool, err error) {
+	defer env.frugal()()
 	files, err := openRun(folder)
 	if err != nil {
 		return false, err

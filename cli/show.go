@@ -55,6 +55,7 @@ under way.`,
 
 // show prints a run folder that is open.
 func (env *environment) show(files *result.Files, o shown, exact, baseline string, failIf []string) error {
+	defer env.frugal()()
 	m, err := env.reloadWithExact(files, exact)
 	if err != nil {
 		return err

@@ -24,8 +24,10 @@ var ErrNotEmpty = errors.New("it is not empty")
 type Folder struct {
 	*Files
 	journal *Journal
-	// Contents is what the journal held when the folder was opened; empty after Create.
+	// Contents is what the journal held when the folder was opened, and Earlier its record: nil where the run was killed before it wrote
+	// one. Both are empty after Create.
 	Contents Contents
+	Earlier  *Run
 	moved    atomic.Bool // and the caller has been told
 }
 
@@ -83,10 +85,12 @@ func (f *Folder) resume() error {
 	if _, err := f.Study(); err != nil {
 		return err
 	}
-	if _, err := f.Record(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	earlier, err := f.Record()
+	if err == nil {
+		f.Earlier = &earlier
+	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	var err error
 	f.journal, f.Contents, err = openJournal(f.Files)
 	return err
 }

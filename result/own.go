@@ -15,8 +15,18 @@ import (
 const ownMost = 8
 
 // Own are the values of the parameters that a workload declares itself, in the order of their declaration. Two are equal if the
-// same parameters have the same values.
-type Own struct{ list [ownMost]ownValue }
+// same parameters have the same values. A large run has them a hundred thousand times, and nearly always none: they take a word.
+type Own struct {
+	list unique.Handle[[ownMost]ownValue] // the zero handle has none
+}
+
+// values are the parameters; those that are not given have no value.
+func (o Own) values() [ownMost]ownValue {
+	if o == (Own{}) {
+		return [ownMost]ownValue{}
+	}
+	return o.list.Value()
+}
 
 // ownValue is the value of a parameter; nil is none. The declaration is kept with it so that the parameter can be printed wherever
 // it gets to.
@@ -60,7 +70,7 @@ func (o Own) Or(declared []Parameter) Own {
 func (o Own) Equal(other Own) bool { return o == other }
 
 func (o Own) get(key string) any {
-	for _, v := range o.list {
+	for _, v := range o.values() {
 		if v.value != nil && v.of.Value().Key == key {
 			return v.value
 		}
@@ -108,7 +118,7 @@ func (o Own) Flag(key string) bool {
 // Declared are the declarations of the parameters that have values.
 func (o Own) Declared() []Parameter {
 	var all []Parameter
-	for _, v := range o.list {
+	for _, v := range o.values() {
 		if v.value != nil {
 			all = append(all, v.of.Value())
 		}
@@ -119,7 +129,7 @@ func (o Own) Declared() []Parameter {
 // put gives a parameter a value, at the place of its rank; the zero value takes it away.
 func (o *Own) put(d Parameter, v any) {
 	list := make([]ownValue, 0, ownMost+1)
-	for _, have := range o.list {
+	for _, have := range o.values() {
 		if have.value != nil && have.of.Value().Key != d.Key {
 			list = append(list, have)
 		}
@@ -131,8 +141,12 @@ func (o *Own) put(d Parameter, v any) {
 		}
 		list = slices.Insert(list, at, ownValue{unique.Make(d), v})
 	}
-	o.list = [ownMost]ownValue{}
-	copy(o.list[:], list)
+	*o = Own{}
+	if len(list) > 0 {
+		var all [ownMost]ownValue
+		copy(all[:], list)
+		o.list = unique.Make(all)
+	}
 }
 
 // read puts a value as JSON has it, or one that was read without a declaration.
@@ -151,7 +165,7 @@ func (o *Own) read(d Parameter, value any) error {
 // MarshalJSON writes an object, its keys in the order of the declarations.
 func (o Own) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
-	for _, v := range o.list {
+	for _, v := range o.values() {
 		if v.value == nil {
 			continue
 		}

@@ -117,7 +117,7 @@ func isField(key string) bool {
 func (p Params) Bind(declared []Parameter) Params {
 	bound := p
 	bound.Own = Own{}
-	for _, own := range p.Own.list {
+	for _, own := range p.Own.values() {
 		if own.value == nil {
 			continue
 		}

@@ -92,7 +92,7 @@ func (e *SchemaError) Error() string {
 // is not a trial as it was written is a *CorruptError, and one of a newer schema a *SchemaError.
 func ReadJournal(r io.Reader, name string) (Contents, error) {
 	var contents Contents
-	lines := journalLines{from: bufio.NewReaderSize(r, 1<<16), name: name}
+	lines := newLines(r, name)
 	var err error
 	contents.Size, contents.Torn, err = lines.each(func(l *journalLine) { contents.Trials = append(contents.Trials, l.trial) })
 	if err != nil {

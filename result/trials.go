@@ -1,7 +1,6 @@
 package result
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -54,7 +53,7 @@ type Stored struct {
 	file    *os.File
 	name    string
 	lines   []storedLine
-	rooms   rooms
+	columns []string // columnNames
 }
 
 // storedLine is where a trial is in its journal.
@@ -75,7 +74,8 @@ func (f *Files) Stored(see func(i int, t *Trial)) (*Stored, error) {
 	f.reading = append(f.reading, file)
 	s := &Stored{file: file, name: f.name(TrialsFile), Counted: f.counted()}
 	at := int64(0)
-	lines := journalLines{from: bufio.NewReaderSize(file, 1<<16), name: s.name, see: see}
+	lines := newLines(file, s.name)
+	lines.see, s.columns = see, lines.columns
 	_, s.Torn, err = lines.each(func(l *journalLine) {
 		s.lines = append(s.lines, storedLine{l.trial.Cell, l.trial.Build, at, len(l.text)})
 		at += int64(len(l.text))
@@ -97,7 +97,7 @@ func (s *Stored) Trial(i int) *Trial {
 	_, err := io.ReadFull(io.NewSectionReader(s.file, line.at, int64(line.size)), text)
 	if err == nil {
 		text = bytes.TrimSuffix(text, []byte("\n"))
-		err = t.read(text, checkSeal(text) == nil, &s.rooms)
+		err = t.read(text, checkSeal(text) == nil, s.columns)
 	}
 	if err != nil {
 		return &Trial{Schema: Schema, Cell: line.cell, Role: RoleCell, Build: line.build, Failed: fmt.Sprintf("read it from %s again: %v", s.name, err)}

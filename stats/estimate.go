@@ -44,23 +44,25 @@ func Pair(cell, baseline, control []float64) Build {
 // trim is the share cut from either end of a build's pairs.
 const trim = 0.2
 
-// location is the delta of a build that is believable.
-func (b Build) location() float64 {
+// location is the delta of a build that is believable. It makes the build's pairs in room.
+func (b Build) location(room *[]float64) float64 {
 	if !b.paired() {
 		return Mean(b.Deltas)
 	}
-	return trimmedMean(b.pairs(), trim)
+	return trimmedMean(b.pairs(room), trim)
 }
 
-// pairs are the differences of the cell from either baseline, two in each round; there are none without HalfGaps.
-func (b Build) pairs() []float64 {
+// pairs are the differences of the cell from either baseline, two in each round; there are none without HalfGaps. They are in room until
+// it is used again.
+func (b Build) pairs(room *[]float64) []float64 {
 	if !b.paired() {
 		return nil
 	}
-	pairs := make([]float64, 0, 2*len(b.Deltas))
+	pairs := slices.Grow((*room)[:0], 2*len(b.Deltas))
 	for r, d := range b.Deltas {
 		pairs = append(pairs, d-b.HalfGaps[r], d+b.HalfGaps[r])
 	}
+	*room = pairs
 	return pairs
 }
 
@@ -203,11 +205,13 @@ const maxLog = 300
 // usable leaves out what is not a number, and builds that are left with nothing, and warns of both.
 func (e *Estimate) usable(builds []Build) []Build {
 	kept := make([]Build, 0, len(builds))
+	e.Locations = make([]float64, 0, len(builds))
 	lost, empty := 0, 0
+	var room []float64
 	for _, b := range builds {
 		clean := b.believable()
 		lost += len(b.Deltas) - len(clean.Deltas)
-		e.Locations = append(e.Locations, clean.location()) // NaN of nothing
+		e.Locations = append(e.Locations, clean.location(&room)) // NaN of nothing
 		if len(clean.Deltas) == 0 {
 			empty++
 			continue
@@ -301,16 +305,16 @@ const unevenLevel = 0.01
 // baseline scatter alike: mean and median are then one. If they are not, the cell scatters otherwise, or other bursts were left out.
 func Uneven(builds []Build, tests int, least float64) (Places, bool) {
 	var p Places
-	var gaps []float64
+	var gaps, room []float64
 	for _, b := range builds {
 		b = b.believable()
-		pairs := b.pairs()
+		pairs := b.pairs(&room)
 		if len(pairs) == 0 {
 			continue
 		}
 		mean, typical := Mean(pairs), Median(pairs)
 		gaps = append(gaps, mean-typical)
-		p.Mean, p.Center, p.Typical = p.Mean+mean, p.Center+b.location(), p.Typical+typical
+		p.Mean, p.Center, p.Typical = p.Mean+mean, p.Center+trimmedMean(pairs, trim), p.Typical+typical
 	}
 	n := float64(len(gaps))
 	p = Places{p.Mean / n, p.Center / n, p.Typical / n}

@@ -61,7 +61,7 @@ func TrimmedMean(x []float64, trim float64) float64 {
 
 // trimmedMean is TrimmedMean of values without a NaN, which it sorts.
 func trimmedMean(x []float64, trim float64) float64 {
-	slices.Sort(x)
+	order.Sort(x)
 	cut := int(trim * float64(len(x)))
 	return Mean(x[cut : len(x)-cut])
 }

@@ -1,6 +1,10 @@
 package stats
 
-import "slices"
+import (
+	"slices"
+
+	"netdelta/stats/order"
+)
 
 // Variance splits the variance of one round's delta by origin: squares of the natural log scale, each zero or more.
 // It tells where more measuring pays: builds, rounds, or longer bursts.
@@ -63,7 +67,7 @@ func winsorized(x []float64, share float64) []float64 {
 		return nil
 	}
 	sorted := slices.Clone(x)
-	slices.Sort(sorted)
+	order.Sort(sorted)
 	cut := int(share * float64(len(x)))
 	low, high := sorted[cut], sorted[len(x)-1-cut]
 	kept := 1 - 2*float64(cut)/float64(len(x))

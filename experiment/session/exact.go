@@ -44,7 +44,7 @@ func (s *Session) count(ctx context.Context, able testbed.Capabilities) (run res
 		return run, nil, err
 	}
 	if s.Resume != "" {
-		if err := resumeExact(&run, s.Resume); err != nil {
+		if err := resumeExact(&run, folder.Earlier, s.Resume); err != nil {
 			return run, nil, errors.Join(&InputError{err}, folder.Close())
 		}
 	}
@@ -105,10 +105,9 @@ func (s *Session) exactHead(cells []result.Cell, counter *testbed.Counter) resul
 }
 
 // resumeExact takes over the seeds of the run that is resumed. Another image would count other instructions.
-func resumeExact(run *result.Run, dir string) error {
-	old, err := result.Load(dir)
-	if err != nil || old.Exact == nil {
-		return errors.Join(err, fmt.Errorf("%s holds no exact run: resume it without --exact", dir))
+func resumeExact(run, old *result.Run, dir string) error {
+	if old == nil || old.Exact == nil {
+		return fmt.Errorf("%s holds no exact run: resume it without --exact", dir)
 	}
 	if old.Exact.Image != run.Exact.Image || old.Environment.Netdelta != "" && old.Environment.Netdelta != machine.Version() {
 		return fmt.Errorf("%s was counted in another guest (image %s, netdelta %s): the instructions of this one are not the same; start a new run",

@@ -83,19 +83,16 @@ func reopenFolder(run *result.Run, dir string) (*result.Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	old, err := folder.Record()
-	if errors.Is(err, fs.ErrNotExist) {
+	old := folder.Earlier
+	if old == nil {
 		// The run was killed before it wrote its head: the study, with its seed, is all that there is of it.
-		old, err = *run, nil
-		old.Run = filepath.Base(filepath.Clean(dir))
-	}
-	if err != nil {
-		return nil, errors.Join(err, folder.Close())
+		head := *run
+		head.Run, old = filepath.Base(filepath.Clean(dir)), &head
 	}
 	run.Run, run.Started, run.Cells, run.Seed = old.Run, old.Started, old.Cells, old.Seed
 	run.Environment.Links, run.Environment.Sysctls = old.Environment.Links, old.Environment.Sysctls
 	run.Notes = slices.Concat(old.Notes, []string{fmt.Sprintf("resumed with %d finished trials", len(folder.Contents.Trials))})
-	run.Notes = append(run.Notes, folder.Contents.Notes(old)...)
+	run.Notes = append(run.Notes, folder.Contents.Notes(*old)...)
 	return folder, nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"netdelta/result"
 )
 
-// exactMost is how many settings of an exact run are printed; the rest are counted.
+// exactMost is how many settings of an exact run are printed on a terminal.
 const exactMost = 12
 
 // exactComparison prints what an exact run says of the same networks.
@@ -22,14 +22,11 @@ func (p *page) exactComparison() {
 	}
 	p.title("Instructions and time", "exact run: "+b.Run)
 	p.paragraph(piece{}, words.ExactComparison(*b))
-	for i, s := range b.Settings {
-		if i == exactMost {
-			p.line()
-			p.paragraph(piece{}, fmt.Sprintf("%d more settings are in the report (netdelta report --format md).", len(b.Settings)-i))
-			return
-		}
+	most := p.atMost(exactMost, len(b.Settings))
+	for _, s := range b.Settings[:most] {
 		p.exactSetting(s)
 	}
+	p.further(len(b.Settings)-most, "settings")
 }
 
 // exactSetting prints the table of one setting.
@@ -51,18 +48,14 @@ func (p *page) exactSetting(s result.ExactSetting) {
 	}
 }
 
-// effectsMost is how many tables of effects are printed; the rest are named.
+// effectsMost is how many tables of effects are printed on a terminal.
 const effectsMost = 12
 
 // effects prints what the study's factors do to each network: a table for each step of a factor in each setting.
 func (p *page) effects() {
 	tables := insight.EffectTables(p.run)
-	for i, t := range tables {
-		if i == effectsMost {
-			p.line()
-			p.paragraph(piece{}, fmt.Sprintf("%d more tables of effects are in the report (netdelta report) and in %s.", len(tables)-i, result.ResultFile))
-			return
-		}
+	most := p.atMost(effectsMost, len(tables))
+	for _, t := range tables[:most] {
 		p.title(words.EffectHeading(t)+" · "+words.Load(t.Open)+" · "+words.At(t.Setting.Placement), "")
 		p.rows(table{deltas: t.Headlines(), all: t.Deltas, confidence: p.run.Confidence, exact: p.run.Exact != nil})
 		if slices.ContainsFunc(t.Headlines(), func(d result.Delta) bool { return unseen(d) > 0 }) {
@@ -70,6 +63,7 @@ func (p *page) effects() {
 		}
 		p.paragraph(piece{}, words.Effect(t))
 	}
+	p.further(len(tables)-most, "tables of effects")
 }
 
 // breakdown shows the latency breakdown of storage and databases: where latency goes, what clusters say of their

@@ -17,19 +17,30 @@ const settingsMost = 24
 // from the baseline, in the order of the study.
 func (p *page) settings(parts []insight.Part) {
 	parts = slices.DeleteFunc(parts, func(part insight.Part) bool { return len(part.Cells) == 0 })
-	shown := parts
-	if left := len(parts) - settingsMost; p.terminal.Interactive && left > 0 {
-		shown = farthest(parts, settingsMost)
-		defer func() {
-			p.line()
-			p.paragraph(piece{}, fmt.Sprintf("%d more settings, in which networks differ less, are not shown here: netdelta show DIR | less prints all of them, and netdelta report DIR draws them.", left))
-		}()
-	}
-	for i, part := range shown {
+	most := p.atMost(settingsMost, len(parts))
+	for i, part := range farthest(parts, most) {
 		p.setting(part)
 		if i == 0 {
 			p.caveats()
 		}
+	}
+	p.further(len(parts)-most, "settings, in which networks differ less,")
+}
+
+// atMost is how many of so many tables are printed: no more than a limit on a terminal, and all of them in a file or for another program.
+func (p *page) atMost(most, of int) int {
+	if p.terminal.Interactive {
+		return min(most, of)
+	}
+	return of
+}
+
+// further says how to see tables that were left out.
+func (p *page) further(left int, what string) {
+	if left > 0 {
+		p.line()
+		p.paragraph(piece{}, fmt.Sprintf("%d more %s are not shown here: %s | less prints all of them, and %s draws them.",
+			left, what, p.command("netdelta show "+words.Folder), p.command("netdelta report "+words.Folder)))
 	}
 }
 

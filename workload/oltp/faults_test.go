@@ -52,11 +52,21 @@ func (c *cluster) restart(t testing.TB, pod int) {
 	t.Logf("restart of node %d: %v", pod, time.Since(began))
 }
 
-// TestRecovers fills the memory of one node, kills two others, and all of them.
+// TestRecovers fills the memory of one node, stops one, kills two, and all of them.
 func TestRecovers(t *testing.T) {
 	c := start(t, testbed.Spec{Network: "host"}, result.Params{Own: result.OwnOf("mix", "write_only")})
 	c.burst(t, engine.BurstSpec{Duration: time.Second})
 	t.Run("memory full", c.full)
+	t.Run("one hangs", func(t *testing.T) {
+		if err := syscall.Kill(c.daemonOf(t, 1), syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		if h, err := c.agents[1].Health(t.Context(), c.services[1], time.Second); err != nil || h.Ended || !strings.Contains(h.Unwell, "mariadbd.1 does not answer") {
+			t.Errorf("a node that hangs: %+v, %v", h, err)
+		}
+		c.restart(t, 1)
+		c.works(t)
+	})
 	t.Run("two killed", func(t *testing.T) {
 		c.kill(t, 1, 2)
 		c.ailing(t, 2, "signal: killed; its last words: ")

@@ -92,7 +92,7 @@ func TestCluster(t *testing.T) {
 	c.well(t)
 	t.Run("services", func(t *testing.T) { services(t, c) })
 	t.Run("swaps", func(t *testing.T) { swaps(t, c) })
-	t.Run("an OSD dies", func(t *testing.T) { dies(t, c, 1, "ceph-osd", "ceph-osd.1: signal: killed") })
+	t.Run("an OSD hangs", func(t *testing.T) { hangs(t, c, 1) })
 	t.Run("the monitor dies", func(t *testing.T) { dies(t, c, 0, "ceph-mon", "ceph-mon.a: signal: killed") })
 	t.Run("memory is full", func(t *testing.T) { fills(t, c, 2) })
 	t.Run("the run is killed", func(t *testing.T) { abandoned(t, c, 0) })
@@ -142,6 +142,20 @@ func dies(t *testing.T, c *cluster, pod int, program, want string) {
 	h := c.ended(t, pod)
 	if !strings.HasPrefix(h.Unwell, "ceph not healthy: "+want) {
 		t.Errorf("killed %s: %q", program, h.Unwell)
+	}
+	c.restart(t, pod)
+	c.well(t)
+	c.burst(t, smallReads())
+}
+
+// hangs stops an OSD, which is named, and ended and started again.
+func hangs(t *testing.T, c *cluster, pod int) {
+	if err := syscall.Kill(c.pid(t, pod, "ceph-osd"), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	h, err := c.pods[pod].Health(t.Context(), c.sessions[pod], time.Second)
+	if want := fmt.Sprintf("ask ceph-osd.%d for status by its admin socket", pod); err != nil || h.Ended || !strings.Contains(h.Unwell, want) {
+		t.Errorf("an OSD that hangs: %+v, %v; want %s", h, err, want)
 	}
 	c.restart(t, pod)
 	c.well(t)

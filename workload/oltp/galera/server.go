@@ -187,12 +187,28 @@ func (s *server) Close() error {
 	return nil
 }
 
-// Restart implements workload.DaemonServer. A node that has ended joins again, and is sent what it missed. Nodes that have lost
-// their quorum are given it back by the one of them that has come farthest. Where no node is left at all, the first one begins
-// anew with the data of the beginning, and the others join it.
+// answerPatience is how long a node may take to answer at its own socket before it is taken to hang: less than its client waits for it (ask).
+const answerPatience = 2 * time.Second
+
+// endHung kills a node that does not answer. One that starts, or is sent what it missed, refuses to.
+func (s *server) endHung(ctx context.Context) error {
+	if s.db.ended() != nil {
+		return nil
+	}
+	patient, cancel := context.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	if _, err := s.db.status(patient); err == nil || patient.Err() == nil || ctx.Err() != nil {
+		return nil
+	}
+	return s.db.daemon.Kill()
+}
+
+// Restart implements workload.DaemonServer. A node that has ended joins again, and is sent what it missed; one that hangs is ended
+// before. Nodes that have lost their quorum are given it back by the one of them that has come farthest. Where no node is left at all,
+// the first one begins anew with the data of the beginning, and the others join it.
 func (s *server) Restart(ctx context.Context) error {
-	var err error
-	if s.db.ended() == nil {
+	err := s.endHung(ctx)
+	if err == nil && s.db.ended() == nil {
 		err = s.db.until(ctx, "take part in the cluster", s.regain)
 	}
 	if s.db.ended() != nil { // now, or meanwhile
