@@ -99,13 +99,13 @@ func opportunity(c insight.Change) result.Advice {
 	return out
 }
 
-// inSetting says in which setting a change gains, and of a condition on which network.
+// inSetting says in which setting a change gains, and of a condition on which network; the condition's own level is left out.
 func inSetting(c insight.Change, d result.Delta) string {
-	text := At(d.Placement) + " (" + Load(d.Setting) + ")"
+	setting, on := d.Setting, ""
 	if c.Factor != "" {
-		return "on " + insight.Name(d.Network, d.Path) + ", " + text
+		setting.Params, on = setting.Params.Without(c.Factor), "on "+insight.Name(d.Network, d.Path)+", "
 	}
-	return text
+	return on + At(d.Placement) + " (" + Load(setting) + ")"
 }
 
 // gain is a delta as a gain.
