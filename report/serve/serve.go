@@ -110,7 +110,11 @@ func (s *server) compare(w io.Writer, _ http.Header, r *http.Request) error {
 	if err := s.Compare(&text, folders[0], folders[1]); err != nil {
 		return err
 	}
-	return page.New(compareLayout, page.Palette+style, "").Write(w, "a comparison", map[string]any{"Old": names[0], "New": names[1], "Text": ui.Clean(text.String())})
+	lines := strings.Split(text.String(), "\n")
+	for i, l := range lines {
+		lines[i] = ui.Clean(l)
+	}
+	return page.New(compareLayout, page.Palette+style, "").Write(w, "a comparison", map[string]any{"Old": names[0], "New": names[1], "Text": strings.Join(lines, "\n")})
 }
 
 // list shows all runs.

@@ -73,7 +73,7 @@ func runs(t *testing.T) serve.Runs {
 			return filepath.Base(folder) == "nightly-2", err
 		},
 		Compare: func(w io.Writer, before, after string) error {
-			_, err := fmt.Fprintf(w, "from %s to %s <script>", filepath.Base(before), filepath.Base(after))
+			_, err := fmt.Fprintf(w, "from %s to\n%s \x1b<script>", filepath.Base(before), filepath.Base(after))
 			return err
 		},
 	}
@@ -89,7 +89,7 @@ func TestAnswers(t *testing.T) {
 		"/":                                      {200, []string{"nightly-2", "nightly &lt;b&gt; on lab, over 3 runs", "vxlan +30%", "bridge +30%"}, ""},
 		"/run/nightly-0":                         {200, []string{"page of nightly-0"}, ""},
 		"/run/nightly-2":                         {200, []string{"page of nightly-2"}, "5"},
-		"/compare?old=nightly-0&new=nightly-1":   {200, []string{"from nightly-0 to nightly-1 &lt;script&gt;"}, ""},
+		"/compare?old=nightly-0&new=nightly-1":   {200, []string{"from nightly-0 to\nnightly-1 ?&lt;script&gt;"}, ""},
 		"/run/latest":                            {404, []string{"no such run"}, ""},
 		"/run/other":                             {404, nil, ""},
 		"/run/..%2f..":                           {404, nil, ""},
@@ -142,7 +142,7 @@ func TestListInBrowser(t *testing.T) {
 		b.Do(chromedp.Click(chromedp.CSS(`input[value="` + name + `"]`)))
 	}
 	b.Do(chromedp.Click(chromedp.CSS("#compare")), chromedp.WaitReady(chromedp.CSS("pre")))
-	if text := browsertest.Ask[string](b, `document.querySelector('pre').textContent`); text != "from nightly-0 to nightly-2 <script>" {
+	if text := browsertest.Ask[string](b, `document.querySelector('pre').textContent`); text != "from nightly-0 to\nnightly-2 ?<script>" {
 		t.Errorf("the comparison says %q", text)
 	}
 	b.Accessible()

@@ -91,7 +91,10 @@ func absence(a insight.AbsentDelta) string {
 	case a.Unsupported != "":
 		return "unsupported there: " + a.Unsupported
 	case a.Skipped != "":
-		return "left out there: " + strings.TrimPrefix(a.Skipped, "left out ")
+		if why, own := strings.CutPrefix(a.Skipped, "left out "); own {
+			return "left out there " + why
+		}
+		return "left out there: " + a.Skipped
 	case a.Baseline != "":
 		return "compared with " + a.Baseline + " there"
 	}
