@@ -11,7 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/experiment"
+	"netdelta/experiment/study"
+	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/unit"
 )
 
 // A change that can't be made, or is made in part, and one whose agents end again and again once it is made, fail their networks by name, and
@@ -45,6 +48,36 @@ func TestChangeThatFails(t *testing.T) {
 			noted(t, run, "vxlan-on", "was given up", says)
 			orderly(t, g.said)
 		})
+	}
+}
+
+// Settings that were left out for want of time are measured once it turns out that there is enough, and are in the record as the others are.
+func TestSettingsComeIn(t *testing.T) {
+	const blocks = 2
+	s := small([]string{"host", "pod"}, result.CrossNode)
+	s.Baseline, s.Design.Blocks = "pod", blocks
+	s.Workloads = []study.Workload{{Name: "tcp-rr", Levels: study.Levels{"message": {unit.Bytes(300), unit.Bytes(500)}}}}
+	c, _ := changingStudy(t, s, testbed.Change{Network: "vxlan-on"})
+	const fitted = "the time budget of 20m holds 1 of 2 workload settings, each on all 3 networks: tcp-rr 300B"
+	c.Admits, c.Run.Notes = true, append(c.Run.Notes, fitted)
+	for i, cell := range c.Run.Cells {
+		if cell.Params.Message == 500 {
+			c.Run.Cells[i].Skipped = "left out"
+		}
+	}
+	run := mustRun(t, c)
+	count := map[string]int{}
+	for _, tr := range journal(t, c) {
+		count[tr.Cell]++
+	}
+	for _, cell := range run.Cells {
+		if cell.Skipped != "" || count[cell.ID] != blocks {
+			t.Errorf("%s has %d trials, and is left out: %q", cell.ID, count[cell.ID], cell.Skipped)
+		}
+	}
+	noted(t, run, "tcp-rr 500B was measured from build 4 on")
+	if slices.Contains(run.Notes, fitted) {
+		t.Errorf("it is still said that %s", fitted)
 	}
 }
 

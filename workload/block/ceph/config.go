@@ -37,7 +37,8 @@ const (
 // fsid identifies the cluster. Clusters never meet, so that all can have the same.
 const fsid = "6e657464-656c-7461-0000-000000000000"
 
-// monitorPort is the port of version 2 of Ceph's protocol.
+// monitorPort is the port of version 2 of Ceph's protocol, in a cluster of the usual number of OSDs; clusters of other numbers, which may share
+// its pods, have the ports around it.
 const monitorPort = 3300
 
 // folder is where everything of Ceph is in a home.
@@ -57,7 +58,7 @@ func osdUUID(id int) string { return fmt.Sprintf("%s%x", fsid[:len(fsid)-1], id+
 
 // monitorAddress is the monitor's as Ceph writes it, with its brackets.
 func monitorAddress(peers []netip.Addr) string {
-	return fmt.Sprintf("[v2:%s]", netip.AddrPortFrom(peers[0], monitorPort))
+	return fmt.Sprintf("[v2:%s]", netip.AddrPortFrom(peers[0], uint16(monitorPort-OSDs+len(peers))))
 }
 
 // globalText is the configuration of all. Daemons say what they have to say on their standard error, and only what is wrong: the parts

@@ -32,6 +32,7 @@ func TestConfig(t *testing.T) {
 		{addresses("2001:2::"), 2, []string{
 			"\nmon host = [v2:[2001:2::10]:3300]\n", "\npublic addr = 2001:2::12\n", "\nms bind ipv4 = false\n", "\nms bind ipv6 = true\n",
 		}, nil},
+		{addresses("198.18.0.")[:2], 0, []string{"\nmon host = [v2:198.18.0.10:3299]\n", "\nosd pool default size = 2\n"}, nil},
 		{addresses("198.18.0."), -1, []string{"\nmon host = [v2:198.18.0.10:3300]\n"}, []string{"osd data", "mon data", "public addr"}},
 	} {
 		text := string(config(inRun, c.peers, c.pod))
