@@ -82,7 +82,7 @@ func (c *ProgramClient) Collect(dropLast bool) (engine.Totals, error) {
 	if err == nil && c.Collected != nil {
 		err = c.Collected(&totals)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, daemon.ErrClosed) { // a client that is closed has nothing more to look at
 		return totals, fmt.Errorf("%s: %w", c.Name, err)
 	}
 	return totals, nil
