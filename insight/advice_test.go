@@ -364,6 +364,11 @@ func TestAdviceOnChangesOfTheStudy(t *testing.T) {
 		if len(all) == 0 || !strings.HasPrefix(all[0].Says, "Take routes in place of pod, as the study did: -28%") || !slices.Equal(all[0].How, changes[0].Apply) || !slices.Equal(all[0].Undo, changes[0].Undo) {
 			t.Errorf("%+v", all)
 		}
+		run.Environment.Findings = []result.Finding{{Topic: "encapsulation", Says: "packets are encapsulated", Fix: "calico: vxlanMode CrossSubnet"}}
+		run.Changes = []result.Changed{{For: "routes", Expect: "none", Apply: []string{"switch routes"}}}
+		if again := advised(t, run); len(saying(again, words.KindFix)) != 0 || !strings.Contains(again[0].Why, "the doctor found it, too") {
+			t.Errorf("what the study changed is left to the doctor: %+v", again)
+		}
 		if got := saying(all, words.KindMeasure); len(got) != 0 {
 			t.Errorf("what was measured is to be measured: %q", got)
 		}

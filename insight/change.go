@@ -71,7 +71,7 @@ func Changes(run result.Run, direct []result.Delta) []Change {
 	all = slices.DeleteFunc(all, func(c Change) bool { return !c.pays() })
 	slices.SortStableFunc(all, func(a, b Change) int { return cmp.Compare(sureGain(b.Gain()), sureGain(a.Gain())) })
 	for i := range all {
-		all[i].holdAgainstPods(run)
+		all[i].hold(run)
 	}
 	return all
 }
@@ -85,20 +85,19 @@ func movesOf(run result.Run) []network.Move {
 	return all
 }
 
-// holdAgainstPods notes what the cluster's own pods do, and what the doctor found, where the change is one of the cluster's product that was
-// measured on its nodes.
-func (c *Change) holdAgainstPods(run result.Run) {
-	if len(c.Moves) == 0 || !onNodesOfCluster(run) || c.Moves[0].From.Name != run.Environment.Cluster.Product {
-		return
-	}
-	gain := c.Gain()
-	for _, d := range run.Deltas {
-		if d.Network == podNetwork && d.Setting == gain.Setting && d.Metric == gain.Metric {
-			c.Pod = &d
+// hold notes what the doctor found that a change puts right and, of one that was measured on a cluster's nodes, what the cluster's own pods do.
+func (c *Change) hold(run result.Run) {
+	ofProduct := len(c.Moves) > 0 && onNodesOfCluster(run) && c.Moves[0].From.Name == run.Environment.Cluster.Product
+	if ofProduct {
+		gain := c.Gain()
+		for _, d := range run.Deltas {
+			if d.Network == podNetwork && d.Setting == gain.Setting && d.Metric == gain.Metric {
+				c.Pod = &d
+			}
 		}
 	}
 	for _, f := range run.Environment.Findings {
-		if f.Topic == topicEncapsulation {
+		if f.Topic == topicEncapsulation && (ofProduct || c.Applied != nil && c.Applied.Expect == "none") {
 			c.Finding = &f
 		}
 	}

@@ -303,9 +303,10 @@ type Claim struct {
 // Changed is what a study did to the cluster for as long as a network, or a level of a factor such as mtu=9000, was measured: its steps, as
 // one would type them, and those that undid it.
 type Changed struct {
-	For   string   `json:"for"`
-	Apply []string `json:"apply"`
-	Undo  []string `json:"undo"`
+	For    string   `json:"for"`
+	Expect string   `json:"expect,omitempty"` // how packets cross between nodes then, as the study has it: "none" is without encapsulation
+	Apply  []string `json:"apply"`
+	Undo   []string `json:"undo"`
 }
 
 // Run is result.json: everything that one execution of a study has to say.

@@ -30,7 +30,7 @@ func (s *Study) Changed() (all []result.Changed) {
 		return lines
 	}
 	for _, c := range s.Changes {
-		all = append(all, result.Changed{For: c.Network, Apply: typed(c.Apply), Undo: typed(c.Restore)})
+		all = append(all, result.Changed{For: c.Network, Expect: string(c.Expect), Apply: typed(c.Apply), Undo: typed(c.Restore)})
 	}
 	return all
 }
