@@ -324,11 +324,11 @@ func (env *environment) chooseStudy(ctx context.Context, name string, o runOptio
 		}
 	}
 	made := s.Testbed.Kind
-	s.MoveTo(cmp.Or(o.testbed, made))
-	k, err := findKind(s.Testbed.Kind)
+	k, err := findKind(cmp.Or(o.testbed, made))
 	if err != nil {
 		return nil, nil, err
 	}
+	s.MoveTo(k.name, k.cards)
 	if notes, err = standIn(&o.overrides, s, k); err != nil {
 		return nil, nil, err
 	}

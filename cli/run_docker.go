@@ -20,8 +20,8 @@ const (
 )
 
 // dockerNetworks are the networks that a study on a container engine may name besides a lab's: the engine is asked for its own later.
-func dockerNetworks() study.KnownNetworks {
-	own := study.KnownNetworks{Added: true, Read: func(name string) (bool, error) { return strings.HasPrefix(name, docker.Prefix), nil }}
+func dockerNetworks() study.KnownTestbed {
+	own := study.KnownTestbed{Added: true, Read: func(name string) (bool, error) { return strings.HasPrefix(name, docker.Prefix), nil }}
 	for _, n := range docker.Networks() {
 		own.Names = append(own.Names, n.Name)
 	}

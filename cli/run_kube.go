@@ -45,8 +45,8 @@ func toCluster(s *study.Study, o study.Overrides) (note string) {
 }
 
 // clusterNetworks are the networks of a cluster, as studies may name them.
-func clusterNetworks() study.KnownNetworks {
-	own := study.KnownNetworks{Read: func(name string) (is bool, err error) {
+func clusterNetworks() study.KnownTestbed {
+	own := study.KnownTestbed{Changes: true, Read: func(name string) (is bool, err error) {
 		if !strings.HasPrefix(name, kube.MultusPrefix) {
 			return false, nil
 		}

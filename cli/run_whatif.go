@@ -34,8 +34,8 @@ func onWhatIf(testbed string, asked bool) (string, error) {
 }
 
 // whatIfNetworks are the networks of a cluster that a study may name in addition to a lab's.
-func whatIfNetworks() study.KnownNetworks {
-	own := study.KnownNetworks{Added: true, Names: []string{network.Metal}, Read: clusterNetworks().Read}
+func whatIfNetworks() study.KnownTestbed {
+	own := study.KnownTestbed{Added: true, Names: []string{network.Metal}, Read: clusterNetworks().Read}
 	for _, n := range whatif.Networks() {
 		own.Names = append(own.Names, n.Name)
 	}

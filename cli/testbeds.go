@@ -39,7 +39,7 @@ type kind struct {
 	// cards says that its networks lie over cards of the nodes, which --nodes and --nic choose; cluster, that its nodes are a cluster's.
 	cards, cluster bool
 	// networks are those that only this kind has.
-	networks *study.KnownNetworks
+	networks *study.KnownTestbed
 	// check refuses flags that have no meaning on it; foreign refuses those that have one on it alone, where the run is on another.
 	check   func(o runOptions, s *study.Study) error
 	foreign func(o runOptions, on kind) error
@@ -73,7 +73,7 @@ func kinds() []kind {
 		},
 		{
 			name: sshTestbed, about: "servers of your own, reached by ssh, over their real cards; on one server alone, the lab there", cards: true,
-			networks: &study.KnownNetworks{Names: []string{network.Metal}, Added: true}, check: checkServers, foreign: serversOnly, open: openServers, examine: examineServers, clean: cleanServers,
+			networks: &study.KnownTestbed{Names: []string{network.Metal}, Added: true}, check: checkServers, foreign: serversOnly, open: openServers, examine: examineServers, clean: cleanServers,
 		},
 		{
 			name: kubeTestbed, about: "pods of the Kubernetes cluster that the kubeconfig names, on its own network", cluster: true,
@@ -270,12 +270,14 @@ func openCluster(ctx context.Context, env *environment, _ *study.Study, o runOpt
 }
 
 // knownTestbeds are the names of all kinds, and the networks that only one kind has.
-func knownTestbeds() (names []string, own map[string]study.KnownNetworks) {
-	own = map[string]study.KnownNetworks{}
+func knownTestbeds() (names []string, own map[string]study.KnownTestbed) {
+	own = map[string]study.KnownTestbed{}
 	for _, k := range kinds() {
 		names = append(names, k.name)
 		if k.networks != nil {
-			own[k.name] = *k.networks
+			its := *k.networks
+			its.Cards = k.cards
+			own[k.name] = its
 		}
 	}
 	return slices.Clip(names), own

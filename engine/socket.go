@@ -139,11 +139,11 @@ const (
 // unsent is how much a connection may hold back that is not sent yet, in bytes; 0 leaves it to the kernel. Where the link is
 // slow, the kernel would take megabytes, and a burst would end only when they have crossed it.
 func (cfg *Config) unsent() int {
-	rate := cfg.Params.Conditions.LinkRate
-	if cfg.Kind != StreamOut || rate == 0 {
+	link := cfg.Params.Conditions.SlowestLink()
+	if cfg.Kind != StreamOut || link.Rate == 0 {
 		return 0
 	}
-	bytes := float64(rate) / 8 * unsentTime.Seconds() * float64(max(cfg.Params.Conditions.LinkCount, 1))
+	bytes := float64(link.Rate) / 8 * unsentTime.Seconds() * float64(link.Count)
 	return max(int(bytes)/cfg.connections(), unsentLeast)
 }
 

@@ -19,7 +19,7 @@ func TestBoundsOfRealTrials(t *testing.T) {
 		rate unit.BitsPerSecond
 		want string
 	}{
-		{"a stream over a limited link", study.Workload{Name: "tcp-stream"}, 50e6, result.BoundLink},
+		{"a stream to a node whose link is slower than the others", study.Workload{Name: "tcp-stream", Levels: study.Levels{"link.nodes": {"node1:50Mbit/s"}}}, 50e9, result.BoundLink},
 		{"a stream without a limit", study.Workload{Name: "tcp-stream"}, 0, result.BoundCPU},
 		{"round trips on one processor", study.Workload{Name: "tcp-rr"}, 0, result.BoundCPU},
 		{"a few requests a second", study.Workload{Name: "tcp-rr", Levels: study.Levels{"request_rate": {float64(200)}}}, 0, result.BoundLatency},

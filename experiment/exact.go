@@ -69,7 +69,7 @@ func Inexact(c result.Cell, exact bool) string {
 		{p.RequestRate > 0, "a rate of requests is kept by a clock that stands still while nothing runs"},
 		{p.CPU == "two" || p.CPU == "any", "there is one processor"},
 		{p.BusyPoll > 0, "busy polling waits by computing"},
-		{on.LinkDelay > 0 || on.LinkRate > 0 || on.LinkLoss > 0, "a link's delay, rate and loss take time and no instructions"},
+		{on.LinkDelay > 0 || on.LinkRate > 0 || on.LinkLoss > 0 || on.NodeLinks != "", "a link's delay, rate and loss take time and no instructions"},
 		{on.RPS == result.On, "there is no other processor to steer packets to"},
 		{on.QoS != "", "there is one processor, which nothing competes for"},
 	} {

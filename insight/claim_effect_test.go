@@ -73,6 +73,8 @@ func TestLevelsAreHeldAgainstTheirLike(t *testing.T) {
 		{none, at(result.Conditions{Policy: "ebpf", LinkLoss: 0.1}), "policy", false},
 		{none, at(result.Conditions{LinkCount: 2, BondMode: "balance-rr"}), "link.count", true},
 		{at(result.Conditions{LinkCount: 2}), at(result.Conditions{LinkCount: 4}), "link.count", true},
+		{none, at(result.Conditions{NodeLinks: "node0:2x25Gbit/s"}), "link.nodes", true},
+		{none, at(result.Conditions{NodeLinks: "node0:2x25Gbit/s", LinkRate: 1}), "link.nodes", false},
 		{at(result.Conditions{LinkCount: 2, BondHash: "layer3+4"}), at(result.Conditions{LinkCount: 4}), "link.count", false},
 		{at(result.Conditions{LinkCount: 2, BondHash: "layer3+4"}), at(result.Conditions{LinkCount: 2, BondMode: "active-backup"}), "bond.mode", true},
 		{none, at(result.Conditions{Service: "ipvs", Services: 7}), "service", true},

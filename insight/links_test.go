@@ -22,7 +22,7 @@ func TestLinks(t *testing.T) {
 		}
 		return result.Trial{
 			Cell: "routed", Build: build, Bursts: result.Bursts{Span: []int64{5e8, 5e8}}, // a second in all
-			Links: []result.LinkUse{use("node0/eth0p0", a), use("node0/eth0p1", b)},
+			Links: []result.LinkUse{use("node0/eth0p0", a), use("node0/eth0p1", b), {Device: "node1/eth0p0", Bond: "node1/eth0", Sent: a, Share: 1, Rate: 40 * unit.Mbit}},
 		}
 	}
 	failed := trial(3, 1, 0)
@@ -32,8 +32,8 @@ func TestLinks(t *testing.T) {
 	got := insight.Links([]result.Cell{cell, {ID: "other"}}, []result.Trial{
 		trial(0, 500_000, 500_000), trial(1, 900_000, 100_000), trial(2, 600_000, 400_000), failed, misrouted,
 	})
-	if len(got) != 2 {
-		t.Fatalf("%d links, want 2", len(got))
+	if len(got) != 3 {
+		t.Fatalf("%d links, want 3", len(got))
 	}
 	first := got[0]
 	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
@@ -44,8 +44,12 @@ func TestLinks(t *testing.T) {
 	if !near(first.Used, 0.48) {
 		t.Errorf("the first link used %g of its rate, want 0.48", first.Used)
 	}
+	// The same of the 40 Mbit/s of a link with a rate of its own.
+	if !near(got[2].Used, 0.12) {
+		t.Errorf("the link with a rate of its own used %g of it, want 0.12", got[2].Used)
+	}
 	spreads := words.Spreads(got)
-	if len(spreads) != 1 || spreads[0].Shares != "60% 40%" || spreads[0].Used != "48% 32%" {
+	if len(spreads) != 2 || spreads[0].Shares != "60% 40%" || spreads[0].Used != "48% 32%" {
 		t.Errorf("spreads: %+v", spreads)
 	}
 }

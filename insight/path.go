@@ -1,12 +1,14 @@
 package insight
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"netdelta/result"
 	"netdelta/stats"
+	"netdelta/unit"
 )
 
 // What a trial without a proof lacks.
@@ -64,7 +66,7 @@ func links(cells []result.Cell, batches []batch) []result.LinkShare {
 					continue
 				}
 				shares = append(shares, t.links[i].Share)
-				used = append(used, t.used(t.links[i], float64(c.Params.Conditions.LinkRate)))
+				used = append(used, t.used(t.links[i], cmp.Or(t.links[i].Rate, c.Params.Conditions.LinkRate)))
 			}
 			s.Builds, s.Share, s.Used = len(shares), stats.Median(shares), stats.Median(used)
 			s.ShareLow, s.ShareHigh = slices.Min(shares), slices.Max(shares)
@@ -75,7 +77,7 @@ func links(cells []result.Cell, batches []batch) []result.LinkShare {
 }
 
 // used is the part of a link's rate that the bursts of a trial used, with their warm-up.
-func (s *summary) used(l result.LinkUse, rate float64) float64 {
+func (s *summary) used(l result.LinkUse, rate unit.BitsPerSecond) float64 {
 	var span int64
 	for _, ns := range s.spans {
 		span += ns
@@ -84,7 +86,7 @@ func (s *summary) used(l result.LinkUse, rate float64) float64 {
 		return 0
 	}
 	const bits, seconds = 8, 1e9
-	return float64(l.Sent) * bits / (float64(span) / seconds) / rate
+	return float64(l.Sent) * bits / (float64(span) / seconds) / float64(rate)
 }
 
 // Unwell begins the reason of a burst that was left out because a daemon that serves it failed.

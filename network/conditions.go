@@ -60,6 +60,7 @@ func linksRefused(p Plan, t Topology) error {
 		condition string
 	}{
 		{!rated && t.Rate > 0, "link.rate"}, {c.LinkDelay > 0, "link.delay"}, {c.LinkLoss > 0, "link.loss"}, {c.LinkCount > 1, "link.count"},
+		{c.NodeLinks != "", "link.nodes"},
 	} {
 		if one.asked {
 			return &NotPossibleError{p.Network, one.condition, why}
@@ -154,6 +155,9 @@ func checkLinks(c result.Conditions) error {
 	case c.BondHash != "" && !slices.Contains(BondHashes(), c.BondHash):
 		return fmt.Errorf("an unknown xmit_hash_policy %q: known are %s", c.BondHash, strings.Join(BondHashes(), ", "))
 	}
+	if _, err := result.ParseNodeLinks(c.NodeLinks); err != nil {
+		return fmt.Errorf("links of single nodes: %w", err)
+	}
 	return nil
 }
 
@@ -161,34 +165,42 @@ func checkLinks(c result.Conditions) error {
 func (d *draft) underlayPort(dev Device, addr MAC, switchEnd string, index int) {
 	near := End{Device: dev, Role: RolePort, MAC: addr}
 	far := End{Device: Device{InSwitch(), switchEnd}, Role: RoleSwitchPort, MAC: mac(macSwitchPort, index)}
-	if d.t.Conditions.LinkCount > 1 {
-		d.bondedPort(near, far, index)
+	link := d.t.linkOf(index)
+	if link.Count > 1 {
+		d.bondedPort(near, far, link)
 		return
 	}
 	d.under(Veth{A: near, B: far, MTU: d.t.MTU}, Enslave{Device: far.Device, Bridge: switchDev})
-	d.limit(near.Device, far.Device)
+	d.limit(near.Device, far.Device, link)
 }
 
-// limit holds a link to the underlay's rate in both directions. What delays and loses packets stands on the near side alone, so
+// linkOf is what joins a node to the switch.
+func (t Topology) linkOf(node int) result.NodeLink {
+	c := t.Conditions
+	c.LinkRate = t.Rate
+	return c.LinkOf(node)
+}
+
+// limit holds a link to its rate in both directions. What delays and loses packets stands on the near side alone, so
 // that each way between two nodes meets it once.
-func (d *draft) limit(near, far Device) {
-	c := d.t.Conditions
-	impaired := c.LinkDelay > 0 || c.LinkLoss > 0
+func (d *draft) limit(near, far Device, link result.NodeLink) {
+	loss := d.t.Conditions.LinkLoss
+	impaired := link.Delay > 0 || loss > 0
 	if impaired {
-		d.under(Impair{Device: near, Delay: c.LinkDelay, Loss: c.LinkLoss})
+		d.under(Impair{Device: near, Delay: link.Delay, Loss: loss})
 	}
-	if d.t.Rate > 0 {
-		d.under(Shape{Device: near, Rate: d.t.Rate, Impaired: impaired}, Shape{Device: far, Rate: d.t.Rate})
+	if link.Rate > 0 {
+		d.under(Shape{Device: near, Rate: link.Rate, Impaired: impaired}, Shape{Device: far, Rate: link.Rate})
 	}
 }
 
 // bondedPort joins a port to the switch by several links. The bond has the port's name, and the switch's end that by which
-// the switch knows it. Each link has the underlay's rate, delay and loss.
-func (d *draft) bondedPort(near, far End, index int) {
-	c := d.t.Conditions
+// the switch knows it. Each link has the rate, delay and loss.
+func (d *draft) bondedPort(near, far End, link result.NodeLink) {
+	c, index := d.t.Conditions, link.Node
 	ours := Bond{Device: near.Device, Role: near.Role, MAC: near.MAC, MTU: d.t.MTU, Mode: c.BondMode, Hash: c.BondHash}
 	theirs := Bond{Device: far.Device, Role: far.Role, MAC: far.MAC, MTU: d.t.MTU, Hash: c.BondHash}
-	for k := range c.LinkCount {
+	for k := range link.Count {
 		a, b := Device{near.In, near.Name + "p" + strconv.Itoa(k)}, Device{far.In, far.Name + "p" + strconv.Itoa(k)}
 		d.under(Veth{
 			A:   End{Device: a, Role: RoleLink, MAC: mac(macLink+byte(k), index)},
@@ -206,7 +218,7 @@ func (d *draft) bondedPort(near, far End, index int) {
 		if !aggregates {
 			d.under(Enslave{Device: b, Bridge: switchDev})
 		}
-		d.limit(ours.Members()[k], b)
+		d.limit(ours.Members()[k], b, link)
 	}
 }
 

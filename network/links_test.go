@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"netdelta/network"
@@ -18,6 +19,7 @@ func drawLinks(t *rapid.T) result.Conditions {
 		LinkDelay: time.Duration(rapid.SampledFrom([]int{0, 1, 10_000}).Draw(t, "delay")) * time.Millisecond,
 		LinkLoss:  rapid.SampledFrom([]float64{0, 0.001, 0.5}).Draw(t, "loss"),
 		LinkCount: rapid.IntRange(0, network.MaxLinks).Draw(t, "links"),
+		NodeLinks: rapid.SampledFrom([]string{"", "node0:2x25Gbit/s", "node1:1Gbit/s@1ms"}).Draw(t, "nodes"),
 		BondMode:  rapid.SampledFrom(append(network.BondModes(), "")).Draw(t, "mode"),
 		BondHash:  rapid.SampledFrom(append(network.BondHashes(), "")).Draw(t, "hash"),
 		TSO:       rapid.SampledFrom([]result.Switch{"", result.On, result.Off}).Draw(t, "tso"),
@@ -34,6 +36,7 @@ func TestBadLinks(t *testing.T) {
 		{result.Conditions{LinkLoss: 1}, "link loss of 1"},
 		{result.Conditions{LinkLoss: -0.1}, "link loss of -0.1"},
 		{result.Conditions{LinkCount: network.MaxLinks + 1}, "17 links"},
+		{result.Conditions{NodeLinks: "node0:slow"}, `links of single nodes: "node0:slow"`},
 		{result.Conditions{LinkCount: 2, BondMode: "lacp"}, "known are 802.3ad"},
 		{result.Conditions{LinkCount: 2, BondHash: "layer4"}, "known are layer2"},
 	} {
@@ -119,5 +122,42 @@ func TestSwitchAggregates(t *testing.T) {
 		if shaped != 2*2*len(top.Nodes) {
 			t.Errorf("mode %s: %d ends of links are limited, want both of %d", mode, shaped, 2*len(top.Nodes))
 		}
+	}
+}
+
+// A client has two links, and the servers have one faster link each: each node has its own rate, delay and bond, at both ends of its
+// links.
+func TestLinksOfSingleNodes(t *testing.T) {
+	n, err := network.Find(network.Catalogue(), "routed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err := network.NewTopology(network.Layout{Nodes: 3, PodsPerNode: 1, Rate: 100e9, Conditions: result.Conditions{
+		LinkDelay: time.Millisecond, NodeLinks: "node0:2x25Gbit/s+node2:10Gbit/s@5ms",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := n.Plan(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, op := range p.Underlay {
+		switch op := op.(type) {
+		case network.Bond, network.Impair, network.Shape:
+			got = append(got, op.String())
+		}
+	}
+	want := []string{
+		"bond node0/eth0 02:6e:64:02:00:00 (underlay port) of eth0p0 eth0p1 mode 802.3ad hash layer2 mtu 1500",
+		"bond switch/node0 02:6e:64:05:00:00 (switch port) of node0p0 node0p1 mode 802.3ad hash layer2 mtu 1500",
+		"node0/eth0p0: send 1ms later", "node0/eth0p0: send at most 25000000000 bit/s", "switch/node0p0: send at most 25000000000 bit/s",
+		"node0/eth0p1: send 1ms later", "node0/eth0p1: send at most 25000000000 bit/s", "switch/node0p1: send at most 25000000000 bit/s",
+		"node1/eth0: send 1ms later", "node1/eth0: send at most 100000000000 bit/s", "switch/node1: send at most 100000000000 bit/s",
+		"node2/eth0: send 5ms later", "node2/eth0: send at most 10000000000 bit/s", "switch/node2: send at most 10000000000 bit/s",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the links (-want +got):\n%s", diff)
 	}
 }

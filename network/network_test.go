@@ -252,10 +252,10 @@ func TestPlansHoldTogether(t *testing.T) {
 		}
 		p, err := n.Plan(top)
 		var not *network.NotPossibleError
-		if errors.As(err, &not) && n.Name == "sriov" && (top.Rate > 0 || l.Conditions.LinkDelay > 0 || l.Conditions.LinkLoss > 0 || l.Conditions.LinkCount > 1) {
+		if errors.As(err, &not) && n.Name == "sriov" && (top.Rate > 0 || l.Conditions.LinkDelay > 0 || l.Conditions.LinkLoss > 0 || l.Conditions.LinkCount > 1 || l.Conditions.NodeLinks != "") {
 			return // real cards can't be given what links of the lab can
 		}
-		if errors.As(err, &not) && n.Name == "xdp" && (l.Conditions.LinkDelay > 0 || l.Conditions.LinkLoss > 0 || l.Conditions.LinkCount > 1) {
+		if errors.As(err, &not) && n.Name == "xdp" && (l.Conditions.LinkDelay > 0 || l.Conditions.LinkLoss > 0 || l.Conditions.LinkCount > 1 || l.Conditions.NodeLinks != "") {
 			return // it goes past the queues
 		}
 		if err != nil {

@@ -19,6 +19,8 @@ type Conditions struct {
 	LinkLoss float64 `json:"link_loss,omitempty"`
 	// LinkCount is how many links join each node to the switch, as one bond; zero and one are a single plain link.
 	LinkCount int `json:"link_count,omitempty"`
+	// NodeLinks are the links of nodes that are not joined as all others are: "node0:2x25Gbit/s", as ParseNodeLinks reads them.
+	NodeLinks string `json:"node_links,omitempty"`
 	// BondMode is the bond's mode as the kernel names it ("802.3ad"); BondHash its xmit_hash_policy ("layer3+4").
 	BondMode string `json:"bond_mode,omitempty"`
 	BondHash string `json:"bond_xmit_hash_policy,omitempty"`
@@ -88,15 +90,7 @@ const (
 // Plain are the conditions without what means nothing given the rest (the rules of no policy), and with the defaults of
 // what is asked for but not given: two combinations of levels that mean the same are the same.
 func (c Conditions) Plain() Conditions {
-	if c.LinkCount <= 1 {
-		c.LinkCount, c.BondMode, c.BondHash = 0, "", ""
-	} else {
-		c.BondMode = cmp.Or(c.BondMode, DefaultBondMode)
-		c.BondHash = cmp.Or(c.BondHash, DefaultBondHash)
-		if c.BondMode != "802.3ad" && c.BondMode != "balance-xor" && c.BondMode != "balance-tlb" {
-			c.BondHash = "" // other modes don't hash
-		}
-	}
+	c = c.plainLinks()
 	if c.Policy == None || c.Policy == "" {
 		c.Policy, c.PolicyRules = "", 0
 	} else {

@@ -89,6 +89,8 @@ func links() []Parameter {
 	loss.High = maxLinkLoss
 	count := part("link.count", "bond", KindCount, "LinkCount", maxLinkCount, "Links between each node and the switch; several are a bond.")
 	count.Unset = "1"
+	nodes := condition("link.nodes", KindWord, "NodeLinks", "", None,
+		"Links of nodes that are not joined as the others are, NODE:[COUNTx]RATE[@DELAY] with a plus between nodes: node0:2x25Gbit/s, where node0 is the client's.")
 	const hashing = "it takes two links (link.count: [2]) and a bond.mode that hashes: 802.3ad, balance-xor or balance-tlb"
 	mode := part("bond.mode", "bond", KindWord, "BondMode", 0, "Mode of the bond, 802.3ad unless it is given.")
 	mode.Needs = Need{Key: "link.count", Fix: "a bond takes two links: link.count: [2]"}
@@ -97,7 +99,7 @@ func links() []Parameter {
 	hash.Needs = Need{Key: "link.count", Fix: hashing}
 	hash.Words = "layer2|layer2+3|layer3+4|encap2+3|encap3+4|vlan+srcmac"
 	return []Parameter{
-		rate, delay, loss, count, mode, hash,
+		rate, delay, loss, count, nodes, mode, hash,
 		condition("offload.tso", KindSwitch, "TSO", "on|off", "", "TCP segmentation offload of all devices."),
 		condition("offload.gso", KindSwitch, "GSO", "on|off", "", "Generic segmentation offload of all devices."),
 		condition("offload.gro", KindSwitch, "GRO", "on|off", "", "Generic receive offload of all devices."),

@@ -53,6 +53,9 @@ type Server struct {
 	Driver string `json:"driver,omitempty"`
 	MTU    int    `json:"mtu"`
 	Speed  int64  `json:"speed,omitempty"`
+	// Queues is how many queues the card receives by, and Interrupts are the processors that its interrupts go to: "0,2-3".
+	Queues     int    `json:"queues,omitempty"`
+	Interrupts string `json:"interrupts,omitempty"`
 }
 
 // Finding is something that the doctor found on the testbed, with the fix where it knows one.
@@ -63,12 +66,22 @@ type Finding struct {
 	Fix   string `json:"fix,omitempty"`
 }
 
+// Pins are the processors of a workload's ends, each numbered as its own machine numbers them.
+type Pins struct {
+	Client int `json:"client"`
+	Server int `json:"server"`
+}
+
 // CPU is the machine's processor.
 type CPU struct {
 	Model       string `json:"model"`
 	Count       int    `json:"count"`
 	Governor    string `json:"governor,omitempty"`
 	Mitigations string `json:"mitigations,omitempty"`
+	// Idle is the deepest state in which a processor may wait, with the time that it takes to wake from it: "C6, 133 µs".
+	Idle string `json:"idle,omitempty"`
+	// NUMA is how many nodes of memory there are, 0 where that is not known.
+	NUMA int `json:"numa,omitempty"`
 }
 
 // Link is a device of the testbed.

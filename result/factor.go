@@ -11,7 +11,7 @@ import (
 // leave the load as it is. Message, connections and rates are not factors: another load is another question.
 func Factors() []string {
 	return []string{
-		"link.rate", "link.delay", "link.loss", "bond", "offload.tso", "offload.gso", "offload.gro", "offload.lro", "rps", "policy", "service",
+		"link.rate", "link.delay", "link.loss", "link.nodes", "bond", "offload.tso", "offload.gso", "offload.gro", "offload.lro", "rps", "policy", "service",
 		"from", "encryption", "qos", "mtu", "family", "cpu", "busy_poll", "congestion_control", "nagle", "engine",
 		"storage_class",
 	}

@@ -32,8 +32,9 @@ func (c Conditions) Levels() []Level {
 	if c.LinkLoss != 0 {
 		add("link.loss", exactShare(c.LinkLoss))
 	}
-	if c.LinkCount > 1 {
-		bond := strconv.Itoa(c.LinkCount) + "x" + c.BondMode
+	add("link.nodes", c.NodeLinks)
+	if c.BondMode != "" {
+		bond := strconv.Itoa(max(c.LinkCount, 1)) + "x" + c.BondMode
 		if c.BondHash != "" {
 			bond += "," + c.BondHash
 		}

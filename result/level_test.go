@@ -24,6 +24,9 @@ func TestLevelsAreNamedExactly(t *testing.T) {
 		{Conditions{LinkLoss: 0.0123456789}, "link.loss=1.23456789%"},
 		{Conditions{LinkCount: 4, BondHash: "layer3+4"}, "bond=4x802.3ad,layer3+4"},
 		{Conditions{LinkCount: 2, BondMode: "active-backup", BondHash: "layer2"}, "bond=2xactive-backup"},
+		{Conditions{NodeLinks: "node3:10Gbit@1ms+node0:1x25Gbps"}, "link.nodes=node0:25Gbit/s+node3:10Gbit/s@1ms"},
+		{Conditions{NodeLinks: "node0:2x25Gbit/s", BondHash: "layer3+4"}, "link.nodes=node0:2x25Gbit/sbond=1x802.3ad,layer3+4"},
+		{Conditions{NodeLinks: "node0:2x25Gbit/s", LinkCount: 4}, "link.nodes=node0:2x25Gbit/sbond=4x802.3ad,layer2"},
 		{Conditions{GRO: Off}, "offload.gro=off"},
 		{Conditions{RPS: On}, "rps=on"},
 		{Conditions{Policy: PolicyNFTables, PolicyRules: 1000}, "policy=nftables:1000"},
@@ -36,6 +39,7 @@ func TestLevelsAreNamedExactly(t *testing.T) {
 		{Conditions{Service: ServicePod, Services: 7}, ""},
 		{Conditions{Encryption: None}, ""},
 		{Conditions{LinkCount: 1, BondMode: "802.3ad"}, ""},
+		{Conditions{NodeLinks: None, BondMode: "802.3ad"}, ""},
 	} {
 		got := ""
 		for _, l := range c.conditions.Levels() {

@@ -27,6 +27,6 @@ suite() {
 
 suite networks '^TestNetworks$/^(ipip|gre|geneve|netkit|ovs|wireguard|ipsec|ipvlan-l2|ipvlan-l3)$' ./testbed/lab
 suite conditions \
-	'^(TestBondHashes|TestBondModes|TestLACPDoesNotConverge|TestDelay|TestLoss|TestDelayAndRate|TestEncryptionIsPossible|TestNothingIsReadable)$' ./testbed/lab
+	'^(TestBondHashes|TestBondModes|TestLinksOfSingleNodes|TestLACPDoesNotConverge|TestDelay|TestLoss|TestDelayAndRate|TestEncryptionIsPossible|TestNothingIsReadable)$' ./testbed/lab
 NETDELTA_GUEST="--cards 2 --memory 2GiB" suite cards '^TestNetworks$/^sriov$' ./testbed/lab
 exit $failed

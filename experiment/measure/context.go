@@ -38,6 +38,8 @@ type Config struct {
 	VisitBursts int
 	// Measuring are the processors to pin workloads to; none where they are not this program's to give.
 	Measuring []int
+	// Pins are the processors of both ends, each on its own machine, where the study names them; nil goes by Measuring.
+	Pins *result.Pins
 	// Machine watches this machine; nil where the pods run on others, which their agents then watch. The caller closes it and Kernel.
 	Machine *pressure.Reader
 	Kernel  *cpu.Kernel

@@ -9,6 +9,7 @@ import (
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/unit"
 )
 
 // bondedBed is a testbed over bonds whose counters come from a list.
@@ -40,7 +41,9 @@ func TestLinkMeter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		top, err := network.NewTopology(network.Layout{Nodes: 3, PodsPerNode: 1, Conditions: result.Conditions{LinkCount: 2, BondMode: mode}})
+		top, err := network.NewTopology(network.Layout{Nodes: 3, PodsPerNode: 1, Conditions: result.Conditions{
+			LinkCount: 2, BondMode: mode, NodeLinks: "node1:2x1Gbit/s",
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,10 +77,10 @@ func TestLinkMeter(t *testing.T) {
 			{Device: "node0/eth0p1", Bond: "node0/eth0", Sent: 600, Share: 0.75},
 			{Device: "switch/node0p0", Bond: "switch/node0"},
 			{Device: "switch/node0p1", Bond: "switch/node0"},
-			{Device: "node1/eth0p0", Bond: "node1/eth0", Sent: 200, Share: 0.5},
-			{Device: "node1/eth0p1", Bond: "node1/eth0", Sent: 200, Share: 0.5},
-			{Device: "switch/node1p0", Bond: "switch/node1"},
-			{Device: "switch/node1p1", Bond: "switch/node1"},
+			{Device: "node1/eth0p0", Bond: "node1/eth0", Sent: 200, Share: 0.5, Rate: unit.Gbit},
+			{Device: "node1/eth0p1", Bond: "node1/eth0", Sent: 200, Share: 0.5, Rate: unit.Gbit},
+			{Device: "switch/node1p0", Bond: "switch/node1", Rate: unit.Gbit},
+			{Device: "switch/node1p1", Bond: "switch/node1", Rate: unit.Gbit},
 		}
 		if diff := cmp.Diff(want, m.use()); diff != "" {
 			t.Errorf("mode %s (-want +got):\n%s", mode, diff)

@@ -16,15 +16,18 @@ func TestPlaceCPUs(t *testing.T) {
 	for _, c := range []struct {
 		placement string
 		measuring []int
+		pins      *result.Pins
 		want      cpuPlacement
 	}{
-		{"", []int{3}, cpuPlacement{3, 3}},
-		{"same", []int{3, 2}, cpuPlacement{3, 3}},
-		{"two", []int{3, 2}, cpuPlacement{client: 2, server: 3}},
-		{"two", []int{0}, cpuPlacement{0, 0}}, // a machine with one processor
-		{"any", []int{3}, cpuPlacement{-1, -1}},
+		{"", []int{3}, nil, cpuPlacement{3, 3}},
+		{"same", []int{3, 2}, nil, cpuPlacement{3, 3}},
+		{"two", []int{3, 2}, nil, cpuPlacement{client: 2, server: 3}},
+		{"two", []int{0}, nil, cpuPlacement{0, 0}}, // a machine with one processor
+		{"any", []int{3}, nil, cpuPlacement{-1, -1}},
+		{"", nil, nil, cpuPlacement{-1, -1}}, // on other machines
+		{"", nil, &result.Pins{Client: 5, Server: 0}, cpuPlacement{client: 5, server: 0}},
 	} {
-		if got := placeCPUs(c.placement, c.measuring); got != c.want {
+		if got := (&Context{Config: Config{Measuring: c.measuring, Pins: c.pins}}).placeCPUs(c.placement); got != c.want {
 			t.Errorf("placement %q on %v: got %+v, want %+v", c.placement, c.measuring, got, c.want)
 		}
 	}

@@ -230,6 +230,7 @@ type linkMeter struct {
 	bundle []bundle
 	before map[network.Device]testbed.Counters
 	sent   map[network.Device]uint64
+	rate   map[network.Device]unit.BitsPerSecond
 }
 
 // bundle is one side of the links of a bond.
@@ -244,8 +245,11 @@ func linksOf(tb testbed.Testbed, from, to testbed.Pod, protocol network.Protocol
 	if o == nil {
 		return nil
 	}
-	m := &linkMeter{o: o, sent: map[network.Device]uint64{}}
+	m := &linkMeter{o: o, sent: map[network.Device]uint64{}, rate: map[network.Device]unit.BitsPerSecond{}}
 	plan := o.Plan()
+	for _, s := range network.Of[network.Shape](plan.Underlay) {
+		m.rate[s.Device] = s.Rate
+	}
 	way := o.Path(from, to, protocol)
 	for _, b := range plan.Bonds() {
 		if slices.ContainsFunc(way, func(h network.Hop) bool { return h.Device == b.Device }) {
@@ -314,7 +318,7 @@ func (m *linkMeter) use() []result.LinkUse {
 			total += m.sent[l]
 		}
 		for _, l := range b.links {
-			u := result.LinkUse{Device: l.String(), Bond: b.name, Sent: int64(m.sent[l])}
+			u := result.LinkUse{Device: l.String(), Bond: b.name, Sent: int64(m.sent[l]), Rate: m.rate[l]}
 			if total > 0 {
 				u.Share = float64(m.sent[l]) / float64(total)
 			}

@@ -65,8 +65,11 @@ func (p cpuPlacement) list() []int {
 }
 
 // placeCPUs chooses where the ends of a cell run, from its cpu parameter and the processors for measuring.
-func placeCPUs(placement string, measuring []int) cpuPlacement {
+func (m *Context) placeCPUs(placement string) cpuPlacement {
+	measuring := m.Measuring
 	switch {
+	case m.Pins != nil:
+		return cpuPlacement{m.Pins.Client, m.Pins.Server}
 	case placement == "any" || len(measuring) == 0:
 		return cpuPlacement{-1, -1}
 	case placement == "two" && len(measuring) > 1:
@@ -90,7 +93,7 @@ func (m *Context) newSessions(cells []result.Cell) []*Session {
 		d := m.demand(c)
 		s := &Session{
 			Cell: c, Size: SizeOf(m.Burst, m.VisitBursts, d).patient(m.Program.Patience, d), demand: d,
-			cpus: placeCPUs(c.Params.CPU, m.Measuring), ports: m.ports[c.Setting()], remote: !m.able.OwnsNodes, probes: probes{share: m.shares[c.ID]},
+			cpus: m.placeCPUs(c.Params.CPU), ports: m.ports[c.Setting()], remote: !m.able.OwnsNodes, probes: probes{share: m.shares[c.ID]},
 		}
 		if d.Cluster != nil && c.Params.CPU == "" {
 			cpu := m.clusterCPU(c)

@@ -43,6 +43,10 @@ func TestExpandNamesConditions(t *testing.T) {
 			[]string{"/bond=4x802.3ad,layer2", "/bond=4x802.3ad,layer3+4"},
 		},
 		{
+			study.Levels{"link.nodes": {"none", "node0:2x25Gbit/s+node1:10Gbit/s"}},
+			[]string{"", "/nodes=node0:2x25Gbit+node1:10Gbit/bond=1x802.3ad,layer2"},
+		},
+		{
 			study.Levels{"offload.tso": {string(result.Off)}, "offload.gro": {string(result.On), string(result.Off)}, "rps": {string(result.On)}},
 			[]string{"/tso=off/gro=on/steering=on", "/tso=off/gro=off/steering=on"},
 		},

@@ -92,7 +92,7 @@ func levels(p result.Params) []string {
 	parts := p.Names()
 	for _, l := range p.Conditions.Levels() {
 		// A slash parts an ID; rps is taken by the rate of requests.
-		parts = append(parts, short(l.Factor)+"="+strings.TrimSuffix(l.Value, "/s"))
+		parts = append(parts, short(l.Factor)+"="+strings.ReplaceAll(l.Value, "/s", ""))
 	}
 	return parts
 }

@@ -24,9 +24,6 @@ const (
 	maxWithin = time.Hour
 )
 
-// changing is the kind of testbed that a study can change.
-const changing = "kubernetes"
-
 // Words for what becomes of the pods under a change.
 const (
 	podsAfresh = "afresh"
@@ -215,7 +212,7 @@ func (c *checker) changed(path string, n testbed.Change) {
 	case known || err != nil:
 		c.fail(path+".name", fmt.Sprintf("there is a network %s already", n.Network), "give the changed one a name of its own")
 	}
-	if !c.bad(path+".uses") && c.study.Testbed.Kind == changing {
+	if !c.bad(path+".uses") && c.kinds[c.study.Testbed.Kind].Changes {
 		if _, is := c.study.Change(n.Uses); is {
 			c.fail(path+".uses", fmt.Sprintf("%s is itself a network that changes the cluster", printed(n.Uses)), "name one that the cluster has: "+DefaultUses)
 		} else {
@@ -227,11 +224,12 @@ func (c *checker) changed(path string, n testbed.Change) {
 
 // steps checks what is done to the cluster for a network or a level.
 func (c *checker) steps(path, what string, n testbed.Change) {
-	if c.study.Testbed.Kind != changing {
+	if !c.kinds[c.study.Testbed.Kind].Changes {
 		if c.bad("testbed") {
 			return
 		}
-		c.fail(path, fmt.Sprintf("%s %s changes a cluster, and the testbed is %s", what, printed(n.Network), printed(c.study.Testbed.Kind)), "write testbed: {kind: "+changing+"}")
+		able := c.testbedsThat(func(k KnownTestbed) bool { return k.Changes })
+		c.fail(path, fmt.Sprintf("%s %s changes a cluster, and the testbed is %s", what, printed(n.Network), printed(c.study.Testbed.Kind)), "write testbed: {kind: "+strings.Join(able, "} or {kind: ")+"}")
 	}
 	inRange(c, path+".within", n.Within, minWithin, maxWithin, FormatDuration)
 	for _, part := range []struct {

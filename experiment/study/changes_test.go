@@ -35,7 +35,7 @@ claims:
 func changingKnown() Known {
 	k := everythingKnown()
 	k.Testbeds = append(k.Testbeds, "kubernetes")
-	k.Networks = append(k.Networks, "pod", "clusterip")
+	k.Networks, k.On = append(k.Networks, "pod", "clusterip"), map[string]KnownTestbed{"kubernetes": {Changes: true, Added: true}}
 	return k
 }
 

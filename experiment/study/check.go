@@ -3,6 +3,7 @@ package study
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,7 +16,9 @@ import (
 // Bounds of what a study may ask for: wide enough for every real experiment, and tight enough to catch slips.
 const (
 	maxNodesPods  = 64
-	minMTU        = 576 // what every IPv4 host must accept
+	maxCPU        = 8191 // the most that Linux is built for
+	noCPU         = -1   // of an end for which none was read
+	minMTU        = 576  // what every IPv4 host must accept
 	maxMTU        = 65535
 	minRate       = unit.Kbit
 	maxRate       = unit.Tbit
@@ -33,6 +36,7 @@ const (
 type checker struct {
 	study *Study
 	known Known
+	kinds map[string]KnownTestbed // all that is known of testbeds, also of others than the study's
 	at    func(path string) Position
 	given func(path string) bool
 	bad   func(path string) bool
@@ -156,22 +160,49 @@ func inRange[T int | time.Duration | float64 | unit.Bytes | unit.BitsPerSecond](
 func decimal(v int) string                { return fmt.Sprint(v) }
 func bitRate(v unit.BitsPerSecond) string { return v.String() }
 
-// onCards are the testbeds whose nodes are joined over cards of machines.
-func onCards() []string { return []string{"ssh", "what-if"} }
+// testbedsThat are the names of the known testbeds with a property.
+func (c *checker) testbedsThat(has func(KnownTestbed) bool) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(c.kinds)) {
+		if has(c.kinds[name]) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 func (c *checker) testbed() {
 	t := c.study.Testbed
 	if !c.bad("testbed.kind") && !slices.Contains(c.known.Testbeds, t.Kind) {
 		c.fail("testbed.kind", fmt.Sprintf("unknown testbed %s", printed(t.Kind)), suggest(t.Kind, c.known.Testbeds))
 	}
-	if t.NIC != "" && !c.bad("testbed.kind") && !slices.Contains(onCards(), t.Kind) {
-		c.fail("testbed.nic", fmt.Sprintf("testbed %s has no cards to choose from", printed(t.Kind)), "write kind: "+strings.Join(onCards(), " or kind: "))
+	if t.NIC != "" && !c.bad("testbed.kind") && !c.kinds[t.Kind].Cards {
+		on := c.testbedsThat(func(k KnownTestbed) bool { return k.Cards })
+		c.fail("testbed.nic", fmt.Sprintf("testbed %s has no cards to choose from", printed(t.Kind)), "write kind: "+strings.Join(on, " or kind: "))
 	}
+	c.pins(t)
 	inRange(c, "testbed.nodes", t.Nodes, 1, maxNodesPods, decimal)
 	inRange(c, "testbed.pods", t.Pods, 1, maxNodesPods, decimal)
 	inRange(c, "testbed.link.mtu", t.Link.MTU, minMTU, maxMTU, bytesText)
 	if t.Link.Rate != 0 || c.given("testbed.link.rate") {
 		inRange(c, "testbed.link.rate", t.Link.Rate, minRate, maxRate, bitRate)
+	}
+}
+
+// pins checks the processors that a study gives the ends of workloads.
+func (c *checker) pins(t Testbed) {
+	if t.CPU == nil || c.bad("testbed.cpu") || c.bad("testbed.kind") {
+		return
+	}
+	if !c.kinds[t.Kind].Cards {
+		c.fail("testbed.cpu", fmt.Sprintf("testbed %s chooses processors itself", printed(t.Kind)), "leave it out; a workload's cpu parameter says whether both ends have one or two")
+		return
+	}
+	for key, v := range map[string]int{"client": t.CPU.Client, "server": t.CPU.Server} {
+		if v == noCPU {
+			c.fail("testbed.cpu", "cpu has no "+key, "name the processor of each end: cpu: {client: 2, server: 3}")
+		} else {
+			inRange(c, "testbed.cpu."+key, v, 0, maxCPU, decimal)
+		}
 	}
 }
 

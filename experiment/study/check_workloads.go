@@ -170,10 +170,33 @@ func (c *checker) rate(path string, d result.Parameter, v unit.BitsPerSecond) {
 const tripsInBurst = 4
 
 func (c *checker) linkDelay(path string, d result.Parameter, v time.Duration) {
-	burst, least := c.study.Design.Burst, 2*tripsInBurst*v
-	if c.ranged(path, d, v) && burst < least && !c.bad("design.burst") {
+	if c.ranged(path, d, v) {
+		c.longEnough(path, v)
+	}
+}
+
+// longEnough refuses bursts that have no room for the round trips of a delayed link.
+func (c *checker) longEnough(path string, v time.Duration) {
+	if burst, least := c.study.Design.Burst, 2*tripsInBurst*v; burst < least && !c.bad("design.burst") {
 		c.fail(path, fmt.Sprintf("a burst of %s is too short for a round trip that takes %s longer", FormatDuration(burst), FormatDuration(2*v)),
 			"set design: {burst: "+FormatDuration(least)+"}")
+	}
+}
+
+// nodeLinks checks a level of the links of single nodes.
+func (c *checker) nodeLinks(path, text string) {
+	links, err := result.ParseNodeLinks(text)
+	if err != nil {
+		c.fail(path, "link.nodes "+err.Error(), "")
+		return
+	}
+	for _, l := range links {
+		if l.Node >= c.study.Testbed.Nodes && !c.bad("testbed.nodes") {
+			c.fail(path, fmt.Sprintf("link.nodes %s: the testbed has %s, from node0 on", l, unit.Counted(c.study.Testbed.Nodes, "node")), "raise testbed.nodes")
+		}
+		if l.Delay > 0 {
+			c.longEnough(path, l.Delay)
+		}
 	}
 }
 

@@ -24,6 +24,8 @@ func levelSchema(d result.Parameter) string {
 	switch d.Key { // what a study checks beyond the declaration
 	case "target":
 		return `{"type": "string", "minLength": 1, "maxLength": 2048}`
+	case "link.nodes":
+		return `{"type": "string", "pattern": "^(none|node[0-9]+:.*)$", "examples": ["node0:2x25Gbit/s"]}`
 	case "storage_class":
 		return `{"$ref": "#/$defs/className"}`
 	case "congestion_control":

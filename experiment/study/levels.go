@@ -122,7 +122,13 @@ func Without(p, other result.Params, key string) result.Params {
 
 // needs says whether a parameter means nothing at some levels of another.
 func needs(d result.Parameter, key string) bool {
-	return d.Needs.Key == key || key == "bond.mode" && d.Key == "bond.xmit_hash_policy" // not every mode hashes
+	switch d.Key {
+	case "bond.xmit_hash_policy": // not every mode hashes
+		return slices.Contains([]string{"link.count", "link.nodes", "bond.mode"}, key)
+	case "bond.mode":
+		return key == "link.count" || key == "link.nodes"
+	}
+	return d.Needs.Key == key
 }
 
 // HoldsInComparison says whether the condition holds in a cell that is one side of a comparison of two levels of the factor key; "" is

@@ -52,7 +52,15 @@ func (t Testbed) node() *yaml.Node {
 		entry{"pods", value(t.Pods)},
 		entry{"nic", optional(t.NIC)},
 		entry{"link", mapping(yaml.FlowStyle, entry{"mtu", value(t.Link.MTU)}, entry{"rate", optional(t.Link.Rate)})},
+		entry{"cpu", t.pinsNode()},
 	)
+}
+
+func (t Testbed) pinsNode() *yaml.Node {
+	if t.CPU == nil {
+		return nil
+	}
+	return mapping(yaml.FlowStyle, entry{"client", value(t.CPU.Client)}, entry{"server", value(t.CPU.Server)})
 }
 
 func (s *Study) workloadNode(w Workload) *yaml.Node {

@@ -43,7 +43,7 @@ type Overrides struct {
 // Override returns a copy of the study with the flags applied, checked as a file is. Its errors have the flag as their
 // place. s is left as it is.
 func (s *Study) Override(o Overrides, known Known) (*Study, error) {
-	n, known := s.Clone(), known.of(s.Testbed.Kind)
+	n, kinds, known := s.Clone(), known.On, known.of(s.Testbed.Kind)
 	flags := map[string]Position{"": {File: "study " + s.Name}}
 	set := func(path, flag string) { flags[path] = Position{Flag: flag} }
 	if o.Baseline != "" {
@@ -98,7 +98,7 @@ func (s *Study) Override(o Overrides, known Known) (*Study, error) {
 		return nil, err
 	}
 	c := &checker{
-		study: n, known: known,
+		study: n, known: known, kinds: kinds,
 		at:     func(path string) Position { return nearestPlace(flags, path) },
 		bad:    func(string) bool { return false },
 		within: func(string, string, int) (Position, bool) { return Position{}, false },
@@ -299,10 +299,12 @@ func (s *Study) Clone() *Study {
 	return &c
 }
 
-// MoveTo has the study run on a kind of testbed. Cards that it names stay behind where that kind has none.
-func (s *Study) MoveTo(kind string) {
+// MoveTo has the study run on a kind of testbed. Cards and processors of servers that it names stay behind where that kind joins its nodes
+// over none.
+func (s *Study) MoveTo(kind string, cards bool) {
 	s.Testbed.Kind = kind
-	if !slices.Contains(onCards(), kind) {
+	if !cards {
+		s.Testbed.CPU = nil
 		s.Testbed.NIC = ""
 	}
 }

@@ -156,6 +156,8 @@ func (c *checker) bound(path string, d result.Parameter, v any) {
 		c.rate(path, d, v.(unit.BitsPerSecond))
 	case "link.delay":
 		c.linkDelay(path, d, v.(time.Duration))
+	case "link.nodes":
+		c.nodeLinks(path, v.(string))
 	case "congestion_control":
 		c.named(path, d, v.(string), algorithmName, "an algorithm", "use one of those in /proc/sys/net/ipv4/tcp_available_congestion_control")
 	case "storage_class":

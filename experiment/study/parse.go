@@ -35,7 +35,7 @@ func Parse(name string, data []byte, known Known) (*Study, error) {
 	}
 	complete(&r.study, r.given)
 	c := &checker{
-		study: &r.study, known: known, given: r.given,
+		study: &r.study, known: known, kinds: known.On, given: r.given,
 		at:     func(path string) Position { return nearestPlace(r.places, path) },
 		bad:    func(path string) bool { return r.bad[path] },
 		within: r.within,
@@ -117,7 +117,15 @@ func (r *reader) testbedKeys() keys {
 		"pods":  into(r, &t.Pods, parseCount),
 		"nic":   r.text(&t.NIC),
 		"link":  r.section("link", r.linkKeys()),
+		"cpu":   r.pins,
 	}
+}
+
+// pins reads the processors of a workload's ends.
+func (r *reader) pins(path string, n *yaml.Node) {
+	p := result.Pins{Client: noCPU, Server: noCPU}
+	r.mapping(path, "cpu", n, keys{"client": into(r, &p.Client, parseCount), "server": into(r, &p.Server, parseCount)})
+	r.study.Testbed.CPU = &p
 }
 
 func (r *reader) linkKeys() keys {

@@ -35,7 +35,9 @@ func known() study.Known {
 	}
 	defaults := result.Params{Message: 64, Connections: 1, CPU: "same"}
 	return study.Known{
-		Testbeds: []string{"lab"},
+		Testbeds: []string{"lab"}, On: map[string]study.KnownTestbed{
+			"ssh": {Cards: true, Added: true}, "what-if": {Cards: true, Added: true}, "kubernetes": {Changes: true, Added: true},
+		},
 		Networks: []string{"host", "bridge", "bridge-nat", "macvlan", "ipvlan-l2", "ipvlan-l3", "routed", "vxlan", "vxlan-routed"},
 		Workloads: []study.KnownWorkload{
 			{Name: "tcp-rr", Defaults: defaults, Check: requestResponse},
@@ -61,7 +63,7 @@ func whole() study.Known {
 		"ebpf-routed", "ebpf-vxlan", "sockmap", "xdp", "udp-tun", "sriov", "ipip", "gre", "geneve", "netkit", "netkit-l2", "ovs", "wireguard", "ipsec")
 	k.Workloads = append(k.Workloads, study.KnownWorkload{Name: "http"}, study.KnownWorkload{Name: "block"}, study.KnownWorkload{Name: "oltp"})
 	k.Testbeds = append(k.Testbeds, "kubernetes")
-	k.On = map[string]study.KnownNetworks{"kubernetes": {Names: []string{"host", "pod", "clusterip", "nodeport", "headless"}, Read: multus}}
+	k.On["kubernetes"] = study.KnownTestbed{Changes: true, Names: []string{"host", "pod", "clusterip", "nodeport", "headless"}, Read: multus}
 	return k
 }
 
@@ -231,6 +233,7 @@ const everywhere = small + `factors:
   link.delay: [0s, 50us]
   link.loss: [0, 0.1%, 0.02]
   link.count: 4
+  link.nodes: [none, node0:2x25Gbit/s@5us+node1:10Gbit/s]
   bond.mode: [802.3ad, balance-alb]
   bond.xmit_hash_policy: vlan+srcmac
   offload.tso: off

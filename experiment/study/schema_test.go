@@ -79,6 +79,7 @@ factors:
   link.delay: [0s, 500us]
   link.loss: [0, 1%, 0.02]
   link.count: 2
+  link.nodes: node0:2x25Gbit/s
   bond.mode: 802.3ad
   bond.xmit_hash_policy: layer3+4
   offload.tso: off
@@ -99,8 +100,8 @@ claims:
 
 func everythingKnown() Known {
 	return Known{
-		Testbeds: []string{"lab", "kubernetes"}, On: map[string]KnownNetworks{
-			"kubernetes": {Names: []string{"host", "pod", "clusterip", "nodeport", "headless"}},
+		Testbeds: []string{"lab", "kubernetes"}, On: map[string]KnownTestbed{
+			"kubernetes": {Changes: true, Names: []string{"host", "pod", "clusterip", "nodeport", "headless"}},
 		}, Networks: []string{
 			"host", "bridge", "bridge-nat", "macvlan", "ipvlan-l2", "ipvlan-l3", "routed", "vxlan", "vxlan-routed", "ebpf-routed", "ebpf-vxlan", "sockmap",
 			"xdp", "udp-tun", "sriov", "ipip", "gre", "geneve", "netkit", "netkit-l2", "ovs", "wireguard", "ipsec",

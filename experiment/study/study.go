@@ -42,6 +42,8 @@ type Testbed struct {
 	// NIC says over which cards nodes on servers are joined, as --nic does; "" leaves it to the testbed.
 	NIC  string
 	Link Link
+	// CPU are the processors that the ends of workloads are pinned to, each on its own server; nil leaves them to the kernels there.
+	CPU *result.Pins
 }
 
 // Link describes each link between a node and the underlay.
@@ -123,8 +125,8 @@ type Known struct {
 	// CheckMTU returns an error that says what the network needs when it can't carry the version of IP over an underlay of
 	// this MTU; nil accepts every MTU.
 	CheckMTU func(network string, family result.Family, mtu unit.Bytes) error
-	// On are the networks of testbeds that have their own, by the name of the testbed.
-	On map[string]KnownNetworks
+	// On says more of some of the testbeds, by their names.
+	On map[string]KnownTestbed
 
 	// elsewhere are networks that the study's testbed does not have: only claims may name them.
 	elsewhere []string
@@ -147,8 +149,11 @@ func (s *Study) parameters() []result.Parameter {
 	return s.Parameters
 }
 
-// KnownNetworks are those that a testbed has of its own. They have no MTU that a study could ask about.
-type KnownNetworks struct {
+// KnownTestbed is a testbed that has networks of its own, which have no MTU that a study could ask about.
+type KnownTestbed struct {
+	// Cards says that its nodes are joined over cards of machines, Changes that a study can change it as a whole.
+	Cards, Changes bool
+	// Names are its networks.
 	Names []string
 	// Added says that the testbed has all other networks, too.
 	Added bool
@@ -157,7 +162,7 @@ type KnownNetworks struct {
 }
 
 // has says whether a network is one of these.
-func (n KnownNetworks) has(name string) (is bool, err error) {
+func (n KnownTestbed) has(name string) (is bool, err error) {
 	if slices.Contains(n.Names, name) || n.Read == nil {
 		return slices.Contains(n.Names, name), nil
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"netdelta/experiment/study"
+	"netdelta/result"
 )
 
 // TestNetworksOfTheTestbed: a study has the networks of its own testbed, and its claims may name the networks of any testbed.
@@ -52,11 +53,11 @@ func TestOverrideOnItsTestbed(t *testing.T) {
 	}
 }
 
-// TestMoveTo: the cards that a study names go with it to servers and nodes of a cluster, and to no other testbed.
+// TestMoveTo: the cards and processors that a study names go with it to servers and nodes of a cluster, and to no other testbed.
 func TestMoveTo(t *testing.T) {
-	for kind, want := range map[string]string{"ssh": "take:eth2", "what-if": "take:eth2", "lab": ""} {
-		s := study.Study{Testbed: study.Testbed{Kind: "ssh", NIC: "take:eth2"}}
-		if s.MoveTo(kind); s.Testbed.Kind != kind || s.Testbed.NIC != want {
+	for kind, want := range map[string]string{"what-if": "take:eth2", "lab": ""} {
+		s := study.Study{Testbed: study.Testbed{Kind: "ssh", NIC: "take:eth2", CPU: &result.Pins{Client: 2}}}
+		if s.MoveTo(kind, want != ""); s.Testbed.Kind != kind || s.Testbed.NIC != want || (s.Testbed.CPU == nil) != (want == "") {
 			t.Errorf("moved to %s it is %+v", kind, s.Testbed)
 		}
 	}

@@ -72,6 +72,7 @@ type Conditions struct {
 	Encryption  string  `parquet:"encryption"`
 	QoS         string  `parquet:"qos"`
 	PolicyPods  int64   `parquet:"policy_pods"`
+	NodeLinks   string  `parquet:"node_links"`
 }
 
 // Delta is a row of the table deltas: a result.Delta.
@@ -359,7 +360,7 @@ func level(run string, c result.Cell) Level {
 func conditions(c result.Conditions) Conditions {
 	return Conditions{
 		LinkRate: float64(c.LinkRate), LinkDelay: int64(c.LinkDelay), LinkLoss: c.LinkLoss, LinkCount: int64(c.LinkCount),
-		BondMode: c.BondMode, BondHash: c.BondHash, TSO: string(c.TSO), GSO: string(c.GSO), GRO: string(c.GRO), LRO: string(c.LRO),
+		BondMode: c.BondMode, BondHash: c.BondHash, NodeLinks: c.NodeLinks, TSO: string(c.TSO), GSO: string(c.GSO), GRO: string(c.GRO), LRO: string(c.LRO),
 		RPS: string(c.RPS), Policy: c.Policy, PolicyRules: int64(c.PolicyRules), PolicyPods: int64(c.PolicyPods), Service: c.Service, Services: int64(c.Services),
 		From: c.From, Encryption: c.Encryption, QoS: c.QoS,
 	}

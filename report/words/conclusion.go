@@ -190,7 +190,7 @@ func EffectHeading(t insight.EffectTable) string {
 // factor is what a factor is called in a sentence.
 func factor(name string) string {
 	plain := map[string]string{
-		"link.rate": "link rate", "link.delay": "link delay", "link.loss": "link loss", "bond": "links", "rps": "RPS", "mtu": "MTU", "qos": "QoS",
+		"link.rate": "link rate", "link.delay": "link delay", "link.loss": "link loss", "link.nodes": "links of nodes", "bond": "links", "rps": "RPS", "mtu": "MTU", "qos": "QoS",
 		"from": "client's place", "family": "version of IP", "nagle": "Nagle",
 	}[name]
 	if plain != "" {

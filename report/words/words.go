@@ -186,8 +186,13 @@ func levelWords(l result.Level) string {
 		return l.Value + " delay each way"
 	case "link.loss":
 		return l.Value + " loss each way"
+	case "link.nodes":
+		return "links of " + strings.NewReplacer(":", " ", "+", ", ").Replace(l.Value)
 	case "bond":
 		links, how, _ := strings.Cut(l.Value, "x")
+		if links == "1" { // of single nodes
+			return "bonds " + strings.ReplaceAll(how, ",", ", ")
+		}
 		return links + " links (" + strings.ReplaceAll(how, ",", ", ") + ")"
 	case "rps":
 		return "RPS " + l.Value

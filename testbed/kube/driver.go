@@ -215,7 +215,7 @@ func foreign(c result.Conditions) []string {
 		name string
 		set  bool
 	}{
-		{"link", c.LinkRate != 0 || c.LinkDelay != 0 || c.LinkLoss != 0 || c.LinkCount != 0 || c.BondMode != "" || c.BondHash != ""},
+		{"link", c.LinkRate != 0 || c.LinkDelay != 0 || c.LinkLoss != 0 || c.LinkCount != 0 || c.NodeLinks != "" || c.BondMode != "" || c.BondHash != ""},
 		{"offload", c.TSO != "" || c.GSO != "" || c.GRO != "" || c.LRO != ""},
 		{"rps", c.RPS != ""}, {"policy", c.Policy != ""}, {"service", c.Service != ""}, {"encryption", c.Encryption != ""}, {"qos", c.QoS != ""},
 	} {

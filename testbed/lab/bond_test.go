@@ -188,3 +188,28 @@ func TestLACPDoesNotConverge(t *testing.T) {
 		}
 	}
 }
+
+// A node whose links are its own has them built, with their rate; the other nodes' links are as all are.
+func TestLinksOfSingleNodes(t *testing.T) {
+	const size, rate = 500_000, 10e6
+	tb := opened(t, testbed.Spec{Network: "host", Link: testbed.Link{Rate: 1e9}, Conditions: result.Conditions{NodeLinks: "node0:2x10Mbit/s", BondMode: network.ModeRoundRobin}.Plain()})
+	client, server := across(t, tb, "tcp")
+	exchange(t, tb, client, server, "tcp", 100, 1)
+	start := time.Now()
+	exchange(t, tb, client, server, "tcp", size, 1)
+	took := time.Since(start)
+	sent := sentBy(t, tb, network.InNode(0))
+	t.Logf("%d bytes took %s; node0's devices have sent %v", size, took, sent)
+	for _, link := range []string{"eth0p0", "eth0p1"} {
+		if sent[link] < size/4 {
+			t.Errorf("node0 has sent %d bytes by %s", sent[link], link)
+		}
+	}
+	// The bucket of each link lets some of it pass at once.
+	if least := time.Duration(0.6 * 8 * size / (2 * rate) * float64(time.Second)); took < least {
+		t.Errorf("%d bytes took %s over two links of %.0f bit/s, want %s or more", size, took, rate, least)
+	}
+	if other := sentBy(t, tb, network.InNode(1)); len(other) == 0 || other["eth0"] < size/2 {
+		t.Errorf("node1, which has one link, has sent %v", other)
+	}
+}

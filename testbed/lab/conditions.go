@@ -278,8 +278,8 @@ func (l *Testbed) Notes() []string {
 	return slices.Clone(l.notes)
 }
 
-// offloadsOf asks which offloads a device of the calling thread's namespace has, and which of them are on.
-func offloadsOf(device string) (map[string]bool, error) {
+// Offloads asks which offloads a device of the calling thread's namespace has, and which of them are on.
+func Offloads(device string) (map[string]bool, error) {
 	e, err := nsmonitor.OpenEthtool()
 	if err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ func (l *Testbed) Links(ctx context.Context) ([]result.Link, error) {
 		return s.ns.Do(func() error {
 			for _, link := range links {
 				a := link.Attrs()
-				o, err := offloadsOf(a.Name)
+				o, err := Offloads(a.Name)
 				if err != nil {
 					return fmt.Errorf("read the offloads of %s in %s: %w", a.Name, s.name, err)
 				}

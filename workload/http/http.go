@@ -146,7 +146,7 @@ func demand(p result.Params) workload.Demand {
 // fileTime is how long a file takes, about; 0 for one that is no matter.
 func fileTime(p result.Params) time.Duration {
 	rate := float64(8 * unit.Gbit) // of a machine that does nothing else
-	if link := float64(p.Conditions.LinkRate); link > 0 {
+	if link := float64(p.Conditions.SlowestLink().Rate); link > 0 {
 		rate = min(rate, link)
 	}
 	took := time.Duration(float64(p.File) * 8 * float64(p.Connections) / rate * float64(time.Second))
