@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -124,11 +126,17 @@ func serverFindings(seen servers.Seen, taken bool) (all []finding) {
 		r.OS += ", "
 	}
 	all = append(all,
-		finding{Topic: topic("system"), OK: true, Says: fmt.Sprintf("Linux %s %s, %s%d x %s%s", r.Kernel, r.Arch, r.OS, r.CPUs, r.Model, onVirtual(r.Virtual))},
+		finding{Topic: topic("system"), OK: true, Says: fmt.Sprintf("Linux %s %s, %s%d x %s%s", r.Kernel, r.Arch, r.OS, r.CPU.Count, r.CPU.Model, onVirtual(r.Virtual))},
 		rename(examineClock(r.Clock), topic("clock")),
 	)
-	if r.Governor != "" && r.Governor != "performance" {
-		all = append(all, finding{Topic: topic("governor"), Says: r.Governor + ": the processors' speed follows the load", Fix: "cpupower frequency-set -g performance, for the time of the run"})
+	if r.CPU.NUMA > 1 {
+		all = append(all, finding{Topic: topic("memory"), OK: true, Says: fmt.Sprintf("%d NUMA nodes: a processor far from its card takes longer", r.CPU.NUMA)})
+	}
+	if r.CPU.Idle != "" {
+		all = append(all, idle(r.CPU.Idle, topic("idle states")))
+	}
+	if r.CPU.Governor != "" && r.CPU.Governor != "performance" {
+		all = append(all, finding{Topic: topic("governor"), Says: r.CPU.Governor + ": the processors' speed follows the load", Fix: "cpupower frequency-set -g performance, for the time of the run"})
 	}
 	if r.Rights != "" {
 		all = append(all, finding{Topic: topic("rights"), Says: r.Rights, Fix: "name a user who is root, as ssh:root@host, or give --sudo"})
@@ -157,6 +165,9 @@ func serverFindings(seen servers.Seen, taken bool) (all []finding) {
 		}
 		all = append(all, f)
 	}
+	for _, w := range seen.Ways {
+		all = append(all, wayFinding(w, topic("to "+w.To)))
+	}
 	for _, n := range r.Networks {
 		f := finding{Topic: topic("network " + n.Name), OK: n.Why == "", Says: "its kernel has what it takes"}
 		if n.Why != "" {
@@ -165,6 +176,33 @@ func serverFindings(seen servers.Seen, taken bool) (all []finding) {
 		all = append(all, f)
 	}
 	return all
+}
+
+// idleMost is how long a processor may take to wake without being a matter: less than a round trip of a fast network.
+const idleMost = 10 // µs
+
+// idle is what the doctor says of the deepest idle state, as machine.Describe names it.
+func idle(state, topic string) finding {
+	name, wakes, _ := strings.Cut(state, ", ")
+	f := finding{Topic: topic, OK: true, Says: fmt.Sprintf("down to %s, from which a processor takes %s to wake", name, wakes)}
+	if us, err := strconv.Atoi(strings.TrimSuffix(wakes, " µs")); err == nil && us > idleMost {
+		f.OK, f.Fix = false, fmt.Sprintf("cpupower idle-set -D %d, for the time of the run", idleMost)
+	}
+	return f
+}
+
+// wayFinding is what the doctor says of the way to another server.
+func wayFinding(w server.Way, topic string) finding {
+	switch {
+	case w.Why != "":
+		return finding{Topic: topic, OK: true, Says: "how large packets can be is not known: " + w.Why}
+	case w.MTU < w.Card:
+		return finding{
+			Topic: topic, Says: fmt.Sprintf("packets of more than %d bytes get lost, though the card's MTU is %d", w.MTU, w.Card),
+			Fix: fmt.Sprintf("let the cards and switches on the way carry packets of %d bytes, or set the card's MTU to %d", w.Card, w.MTU),
+		}
+	}
+	return finding{Topic: topic, OK: true, Says: fmt.Sprintf("packets of %d bytes arrive, the card's MTU", w.MTU)}
 }
 
 func rename(f finding, topic string) finding {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,14 +47,16 @@ func Describe(version string) (result.Environment, error) {
 		Kernel:    unix.ByteSliceToString(uts.Release[:]),
 		Arch:      unix.ByteSliceToString(uts.Machine[:]),
 		Hostname:  unix.ByteSliceToString(uts.Nodename[:]),
-		Boot:      fact("/proc/sys/kernel/random/boot_id"),
+		Boot:      Fact("/proc/sys/kernel/random/boot_id"),
 		OS:        osName("/etc/os-release"),
 		Virtual:   hypervisor(cpus),
-		Clock:     fact("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+		Clock:     Fact("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
 		CPU: result.CPU{
 			Count:       len(cpus),
-			Governor:    fact("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+			Governor:    Fact("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
 			Mitigations: mitigations("/sys/devices/system/cpu/vulnerabilities"),
+			Idle:        deepest("/sys/devices/system/cpu/cpu0/cpuidle"),
+			NUMA:        count("/sys/devices/system/node/node[0-9]*"),
 		},
 	}
 	if len(cpus) > 0 {
@@ -123,8 +126,8 @@ func Confine(cpus []int) error {
 	return nil
 }
 
-// fact is the content of a one-line file, or "" where this machine has none.
-func fact(path string) string {
+// Fact is the content of a one-line file, or "" where this machine has none.
+func Fact(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return ""
@@ -133,7 +136,7 @@ func fact(path string) string {
 }
 
 func osName(path string) string {
-	for line := range strings.Lines(fact(path) + "\n") {
+	for line := range strings.Lines(Fact(path) + "\n") {
 		if name, ok := strings.CutPrefix(line, "PRETTY_NAME="); ok {
 			return strings.Trim(strings.TrimSpace(name), `"`)
 		}
@@ -153,7 +156,7 @@ func hypervisor(cpus []procfs.CPUInfo) string {
 		return ""
 	}
 	for _, path := range []string{"/sys/hypervisor/type", "/sys/class/dmi/id/sys_vendor"} {
-		if name := fact(path); name != "" {
+		if name := Fact(path); name != "" {
 			return name
 		}
 	}
@@ -168,7 +171,7 @@ func mitigations(dir string) string {
 	}
 	var active []string
 	for _, f := range files {
-		if strings.HasPrefix(fact(f), "Mitigation") {
+		if strings.HasPrefix(Fact(f), "Mitigation") {
 			active = append(active, filepath.Base(f))
 		}
 	}
@@ -292,4 +295,21 @@ func about(text []byte, beginnings ...string) string {
 		}
 	}
 	return kept.String()
+}
+
+// deepest is the idle state from which a processor takes longest to wake, of those that are allowed.
+func deepest(dir string) (state string) {
+	states, _ := filepath.Glob(filepath.Join(dir, "state*"))
+	most := 0
+	for _, s := range states {
+		if us, err := strconv.Atoi(Fact(filepath.Join(s, "latency"))); err == nil && us > most && Fact(filepath.Join(s, "disable")) != "1" {
+			most, state = us, fmt.Sprintf("%s, %d µs", Fact(filepath.Join(s, "name")), us)
+		}
+	}
+	return state
+}
+
+func count(pattern string) int {
+	all, _ := filepath.Glob(pattern)
+	return len(all)
 }

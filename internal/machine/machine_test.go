@@ -86,3 +86,24 @@ func TestHypervisor(t *testing.T) {
 		t.Error("a virtual machine was taken for bare metal")
 	}
 }
+
+// The deepest idle state is the allowed one that takes longest to wake from.
+func TestDeepestIdleState(t *testing.T) {
+	dir := t.TempDir()
+	for state, facts := range map[string][3]string{"state0": {"POLL", "0", "0"}, "state1": {"C1E", "10", "0"}, "state2": {"C6", "133", "0"}, "state3": {"C8", "200", "1"}} {
+		if err := os.Mkdir(filepath.Join(dir, state), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range []string{"name", "latency", "disable"} {
+			if err := os.WriteFile(filepath.Join(dir, state, name), []byte(facts[i]+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := deepest(dir); got != "C6, 133 µs" {
+		t.Errorf("the deepest state is %q", got)
+	}
+	if got := deepest(filepath.Join(dir, "none")); got != "" {
+		t.Errorf("without states: %q", got)
+	}
+}

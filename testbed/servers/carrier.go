@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -80,18 +81,41 @@ func (c *conversation) answer(into any) error {
 type Seen struct {
 	Name   string
 	Report server.Report
+	// Ways lead to the cards of the others that were looked at.
+	Ways []server.Way
 	// Err is why it could not be looked at.
 	Err error
 }
 
-// Look looks at all machines, and changes nothing there.
+// Look looks at all machines and at the ways between their cards, and changes nothing there.
 func Look(ctx context.Context, machines []Carrier, nic NIC) []Seen {
 	all := make([]Seen, len(machines))
 	each(machines, func(i int, at Carrier) {
 		all[i].Name = at.String()
 		all[i].Err = once(ctx, at, server.Order{Do: server.Look, Mode: nic.Mode, Card: nic.Card}, &all[i].Report)
 	})
+	each(machines, func(i int, at Carrier) {
+		order := server.Order{Do: server.Ways}
+		for k, other := range all {
+			if address := firstIPv4(other.Report.Card); k != i && address != "" {
+				order.Peers = append(order.Peers, address)
+			}
+		}
+		if all[i].Err == nil && len(order.Peers) > 0 {
+			all[i].Err = once(ctx, at, order, &all[i].Ways)
+		}
+	})
 	return all
+}
+
+// firstIPv4 is a card's address, "" where it has none.
+func firstIPv4(c server.CardReport) string {
+	for _, text := range c.Addresses {
+		if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4() {
+			return p.Addr().String()
+		}
+	}
+	return ""
 }
 
 // Cleaned is what was removed and restored on one machine.

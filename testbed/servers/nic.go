@@ -112,5 +112,17 @@ func About(c server.CardReport) string {
 	if c.Speed > 0 {
 		text += unit.BitsPerSecond(c.Speed).String() + ", "
 	}
+	if c.Queues > 1 {
+		text += fmt.Sprintf("%d queues, ", c.Queues)
+	}
+	if c.Interrupts != "" {
+		text += "interrupts on CPU " + c.Interrupts + ", "
+	}
+	if len(c.Without) > 0 {
+		text += "without " + strings.Join(c.Without, " ") + ", "
+	}
+	if c.NUMA != "" {
+		text += "NUMA node " + c.NUMA + ", "
+	}
 	return text + fmt.Sprintf("MTU %d)", c.MTU)
 }

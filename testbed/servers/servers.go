@@ -221,13 +221,14 @@ func (s *Servers) describe(_ context.Context, e result.Environment) (result.Envi
 		if i == 0 {
 			e.Kernel, e.Arch, e.OS, e.Hostname, e.Virtual, e.Clock = r.Kernel, r.Arch, r.OS, r.Host, r.Virtual, r.Clock
 			e.Boot = "" // it was this machine's
-			e.CPU.Model, e.CPU.Count, e.CPU.Governor = r.Model, r.CPUs, r.Governor
+			e.CPU = r.CPU
 		}
 		e.Servers = append(e.Servers, result.Server{
-			Name: l.name, Kernel: r.Kernel, Arch: r.Arch, OS: r.OS, Virtual: r.Virtual, CPU: result.CPU{Model: r.Model, Count: r.CPUs, Governor: r.Governor},
+			Name: l.name, Kernel: r.Kernel, Arch: r.Arch, OS: r.OS, Virtual: r.Virtual, CPU: r.CPU,
 			Mode: s.options.NIC.Mode, Card: r.Card.Name, Driver: r.Card.Driver, MTU: r.Card.MTU, Speed: r.Card.Speed,
+			Queues: r.Card.Queues, Interrupts: r.Card.Interrupts,
 		})
-		notes = append(notes, fmt.Sprintf("node%d is %s: %d x %s, Linux %s; its node has %s", i, l.name, r.CPUs, r.Model, r.Kernel, s.options.NIC.over(r.Card)))
+		notes = append(notes, fmt.Sprintf("node%d is %s: %d x %s, Linux %s; its node has %s", i, l.name, r.CPU.Count, r.CPU.Model, r.Kernel, s.options.NIC.over(r.Card)))
 	}
 	return e, notes, nil
 }

@@ -136,11 +136,12 @@ func TestSlowControl(t *testing.T) {
 	f.unchanged(t, before, 10*time.Second)
 }
 
-// TestDoctor: the doctor names cards, what can be done with them, and networks, and changes nothing.
+// TestDoctor: the doctor names cards, what can be done with them, how large packets may be between them, and networks, and changes nothing.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t, 2)
 	p := newProgram(t, f.lan)
+	f.on(t, 1, "ip link set eth0 mtu 1400") // it takes no packet that is larger, but for a VLAN tag
 	before := f.before(t)
 	out, err := p.command(t.Context(), "doctor", "--testbed", "ssh", "--nodes", f.nodes()+",ssh:10.99.0.99:22").CombinedOutput()
 	if err != nil {
@@ -149,6 +150,7 @@ func TestDoctor(t *testing.T) {
 	said := strings.Join(strings.Fields(string(out)), " ") // lines are filled
 	for _, want := range []string{
 		f.names[0] + " system", f.names[1] + " card eth1", "take:eth1 works", "macvlan:eth0 works", "take: this SSH connection goes over it", "network vxlan", "10.99.0.99:22 reached",
+		f.names[0] + " to " + f.names[1] + " packets of more than 1404 bytes get lost, though the card's MTU is 1500", f.names[1] + " to " + f.names[0] + " packets of 1400 bytes arrive",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not in\n%s", want, out)

@@ -124,7 +124,7 @@ func TestKilled(t *testing.T) {
 	f.unchanged(t, before, time.Minute)
 }
 
-// TestVia: the study names the card, and what a server sends over another one than that is misrouted.
+// TestVia: the study names the card and the processors, and what a server sends over another one than that is misrouted.
 func TestVia(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t, 2)
@@ -133,7 +133,7 @@ func TestVia(t *testing.T) {
 		f.on(t, i, fmt.Sprintf("ip route add 10.98.0.%d/32 dev eth0 src 10.98.0.%d", 2-i, i+1))
 	}
 	before := f.before(t)
-	text := strings.NewReplacer("{kind: ssh}", "{kind: ssh, nic: \"macvlan:eth1\"}", "[metal, host, routed, vxlan]", "[metal, host]").Replace(study)
+	text := strings.NewReplacer("{kind: ssh}", "{kind: ssh, nic: \"macvlan:eth1\", cpu: {client: 1, server: 0}}", "[metal, host, routed, vxlan]", "[metal, host]").Replace(study)
 	must(t, os.WriteFile(filepath.Join(p.dir, "small.yaml"), []byte(text), 0o600))
 	said, _ := p.command(t.Context(), "run", "small.yaml", "--quiet", "--builds", "1", "--out", "out", "--nodes", f.nodes()).CombinedOutput()
 	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
@@ -142,6 +142,9 @@ func TestVia(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, one := range contents.Trials {
+		if one.ClientCPU != 1 || one.ServerCPU != 0 {
+			t.Errorf("%s: the ends ran on processors %d and %d", one.Cell, one.ClientCPU, one.ServerCPU)
+		}
 		if one.Path == nil {
 			t.Fatalf("%s: no path, %s", one.Cell, one.Failed)
 		}

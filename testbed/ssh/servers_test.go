@@ -211,7 +211,7 @@ func newFarm(t *testing.T, count int) *farm {
 					}
 					name := fmt.Sprintf("port%d-%d", i, c)
 					err = netlink.LinkAdd(&netlink.Veth{
-						LinkAttrs: netlink.LinkAttrs{Name: name, MTU: serverMTU, MasterIndex: bridge.Attrs().Index},
+						LinkAttrs: netlink.LinkAttrs{Name: name, MTU: 9000, MasterIndex: bridge.Attrs().Index},
 						PeerName:  fmt.Sprintf("eth%d", c), PeerNamespace: netlink.NsFd(fd), PeerMTU: serverMTU,
 						PeerHardwareAddr: net.HardwareAddr{0x52, 0x54, 0, 9, byte(i), byte(c)},
 					})

@@ -42,6 +42,11 @@ func testTake(t *testing.T, f *farm, before []string) {
 	at := bed.Pods()
 	must(t, bed.Instruments().Observer.Fit(t.Context(), at[0], at[1], serverMTU))
 	must(t, bed.Close())
+	bed, err = s.Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "routed", Link: testbed.Link{MTU: 9000}})
+	must(t, err)
+	at = bed.Pods()
+	must(t, bed.Instruments().Observer.Fit(t.Context(), at[0], at[1], 9000))
+	must(t, bed.Close())
 	must(t, s.Close())
 	f.unchanged(t, before, 5*time.Second)
 }

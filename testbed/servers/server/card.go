@@ -183,6 +183,9 @@ func noted(card string) (t taken, err error) {
 	return t, err
 }
 
+// jumbo is the MTU that a taken card is given, so that networks may have any up to it. The devices over it have their networks'.
+const jumbo = 9000
+
 // move moves the card to the node.
 func (t taken) move(own, node *netns.Namespace) error {
 	err := node.WithFD(func(fd int) error {
@@ -199,6 +202,9 @@ func (t taken) move(own, node *netns.Namespace) error {
 			link, err := netlink.LinkByName(t.Name)
 			if err != nil {
 				return err
+			}
+			if t.MTU < jumbo {
+				_ = netlink.LinkSetMTU(link, jumbo) // one that can't keeps its own
 			}
 			if err := netlink.LinkSetUp(link); err != nil {
 				return err

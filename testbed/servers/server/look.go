@@ -24,8 +24,7 @@ func (o Order) look() (card string, r Report, err error) {
 		return "", r, err
 	}
 	r = Report{
-		Host: found.Hostname, Kernel: found.Kernel, Arch: found.Arch, OS: found.OS, Model: found.CPU.Model, CPUs: found.CPU.Count,
-		Governor: found.CPU.Governor, Virtual: found.Virtual, Clock: found.Clock,
+		Host: found.Hostname, Kernel: found.Kernel, Arch: found.Arch, OS: found.OS, CPU: found.CPU, Virtual: found.Virtual, Clock: found.Clock,
 	}
 	if err := o.lookAtCards(&r); err != nil {
 		return "", r, err

@@ -5,22 +5,21 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"netdelta/result"
 	"netdelta/testbed/nsmonitor"
 )
 
 // Report is what a server says of itself and of its card.
 type Report struct {
-	Host     string       `json:"host"`
-	Kernel   string       `json:"kernel"`
-	Arch     string       `json:"arch"`
-	OS       string       `json:"os"`
-	Model    string       `json:"model"`
-	CPUs     int          `json:"cpus"`
-	Governor string       `json:"governor,omitempty"`
-	Virtual  string       `json:"virtual,omitempty"`
-	Clock    string       `json:"clock"`
-	Card     CardReport   `json:"card"`
-	Cards    []CardReport `json:"cards"`
+	Host    string       `json:"host"`
+	Kernel  string       `json:"kernel"`
+	Arch    string       `json:"arch"`
+	OS      string       `json:"os"`
+	CPU     result.CPU   `json:"cpu"`
+	Virtual string       `json:"virtual,omitempty"`
+	Clock   string       `json:"clock"`
+	Card    CardReport   `json:"card"`
+	Cards   []CardReport `json:"cards"`
 	// Rights says what this user may not do that a node takes; "" where nothing is lacking. Networks are found out only where it is looked.
 	Rights   string          `json:"rights,omitempty"`
 	Networks []NetworkReport `json:"networks,omitempty"`
@@ -50,11 +49,21 @@ type CardReport struct {
 	NotTaken string `json:"not_taken,omitempty"`
 	// Functions is how many virtual functions the card can have.
 	Functions int `json:"functions,omitempty"`
+	// Queues is how many queues it receives by, Interrupts the processors that its interrupts go to ("0,2-3"), and NUMA the node of memory
+	// that it is at; "" where that is not known.
+	Queues     int    `json:"queues,omitempty"`
+	Interrupts string `json:"interrupts,omitempty"`
+	NUMA       string `json:"numa,omitempty"`
+	// Without are offloads that it does not do: it can't, or they are switched off.
+	Without []string `json:"without,omitempty"`
 }
 
 // about is what a server says of a card of the calling thread's namespace.
 func about(link netlink.Link) CardReport {
 	a := link.Attrs()
 	driver, speed := nsmonitor.Card(a.Name)
-	return CardReport{Name: a.Name, MAC: a.HardwareAddr.String(), Driver: driver, Speed: int64(speed), MTU: a.MTU, Up: a.Flags&net.FlagUp != 0, Functions: functionsOf(a.Name)}
+	c := CardReport{Name: a.Name, MAC: a.HardwareAddr.String(), Driver: driver, Speed: int64(speed), MTU: a.MTU, Up: a.Flags&net.FlagUp != 0, Functions: functionsOf(a.Name)}
+	c.hardware("/", a)
+	c.Without = without(a.Name)
+	return c
 }

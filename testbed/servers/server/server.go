@@ -54,6 +54,7 @@ func Wires(count int) (names []string) {
 const (
 	Node  = "node"  // be a node
 	Look  = "look"  // report, and change nothing
+	Ways  = "ways"  // find out how large packets can be that get to other servers, and change nothing
 	Clean = "clean" // remove what killed supervisors left, and say what
 )
 
@@ -70,6 +71,8 @@ type Order struct {
 	Address  string `json:"address"`
 	// MACs are the addresses of the devices to make, as many as there are to be, also where they have the card's.
 	MACs []string `json:"macs"`
+	// Peers are the addresses of the servers that Ways lead to.
+	Peers []string `json:"peers,omitempty"`
 	// Silence is how long the controller may be silent, which asks more often than that. After it the connection is half open.
 	Silence time.Duration `json:"silence"`
 }
@@ -131,6 +134,9 @@ func (o Order) carryOut(ctx context.Context, in io.Reader, out io.Writer) error 
 	if o.Do == Clean {
 		done, err := clean(ctx, o.Folder)
 		return errors.Join(err, json.NewEncoder(out).Encode(done))
+	}
+	if o.Do == Ways {
+		return json.NewEncoder(out).Encode(o.ways())
 	}
 	own, err := netns.Own()
 	if err != nil {
