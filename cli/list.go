@@ -100,13 +100,16 @@ func (env *environment) listJSON(ctx context.Context, chosen []topic) error {
 	return writeJSON(env.out, document)
 }
 
+// print prints a line for each entry. What a terminal has no columns for is not a table but text behind each name.
 func (t topic) print(ctx context.Context, env *environment, verbose bool) error {
 	entries, err := t.entries(ctx, env)
 	if err != nil {
 		return fmt.Errorf("listing %s: %w", t.name, err)
 	}
 	fmt.Fprintf(env.out, "%s: %s\n", strings.ToUpper(t.name), t.about)
-	w := tabwriter.NewWriter(env.out, 0, 0, 2, ' ', 0)
+	var rows [][]string
+	var table strings.Builder
+	w, column := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0), 0
 	for _, e := range entries {
 		cells := slices.Clone(e.line)
 		if verbose {
@@ -115,9 +118,22 @@ func (t topic) print(ctx context.Context, env *environment, verbose bool) error 
 		for i := range cells {
 			cells[i] = ui.Clean(cells[i])
 		}
+		rows, column = append(rows, cells), max(column, len(cells[0])+4)
 		fmt.Fprintln(w, "  "+strings.Join(cells, "\t"))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	width := ui.Detect(env.terminal, env.getenv).Width
+	return ui.Print(env.out, t.name, func(out ui.Text) {
+		if !env.onTerminal() || !slices.ContainsFunc(strings.Split(table.String(), "\n"), func(l string) bool { return ui.Columns(l) > width }) {
+			out.Put("%s", table.String())
+			return
+		}
+		for _, cells := range rows {
+			hang(out, "  "+cells[0], column, ui.Wrap(strings.Join(cells[1:], " · "), max(width-column, 20)))
+		}
+	})
 }
 
 // workloadEntry is a workload.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -48,4 +50,19 @@ func onTerminal(t *testing.T, cmd *exec.Cmd) string {
 		t.Fatalf("%v: %s", err, complaints.String())
 	}
 	return text.String()
+}
+
+// What is listed fits a terminal of 100 columns: the networks as a table, the workloads behind their names.
+func TestListFitsTerminal(t *testing.T) {
+	text := onTerminal(t, command(t, t.TempDir(), "list"))
+	for line := range strings.SplitSeq(text, "\r\n") {
+		if n := utf8.RuneCountInString(line); n > 100 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, want := range []string{"  routed        here         Calico without", "  tcp-rr      requests and"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in the list:\n%s", want, text)
+		}
+	}
 }

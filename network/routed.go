@@ -36,7 +36,7 @@ func ipsec() Network {
 	return Network{
 		Name:       "ipsec",
 		Summary:    "each pod is alone on a veth with its node as gateway; nodes route to each other's pods through ESP tunnels with AES-GCM",
-		UsedBy:     []string{"Cilium with IPsec", "Antrea with IPsec", "Weave Net encryption", "Flannel IPsec"},
+		UsedBy:     []string{"Cilium with IPsec", "Antrea with IPsec", "Weave Net IPsec", "Flannel IPsec"},
 		Overhead:   ipsecOverhead,
 		Crossing:   CrossByRoute,
 		Encryption: result.IPsec,
