@@ -84,16 +84,16 @@ measure() {
 	trap - EXIT
 }
 
-# table WORKLOAD PLACEMENT WHAT prints the costs of a workload under all CNIs: its headline, or its processor time (cpu).
+# table WORKLOAD PLACEMENT prints the costs of a workload under all CNIs.
 table() {
 	local cni
-	printf '\n### %s, %s, %s\n\n| CNI | host | pod | pod against host | clusterip against host |\n| --- | --: | --: | --: | --: |\n' "$1" "$2" "$3"
+	printf '\n### %s, %s\n\n| CNI | host | pod | pod against host | clusterip against host |\n| --- | --: | --: | --: | --: |\n' "$1" "$2"
 	for cni in "${cnis[@]}"; do
-		jq -r --arg cni "$cni" --arg workload "$1" --arg placement "$2" --arg what "$3" '
+		jq -r --arg cni "$cni" --arg workload "$1" --arg placement "$2" '
 			def pct: (. - 1) * 1000 | round / 10 | if . > 0 then "+\(.)" else "\(.)" end;
-			def amount($unit): if $unit == "ns" then "\(. / 100 | round / 10) µs" elif $unit == "bit/s" then "\(. / 1e8 | round / 10) Gbit/s" elif $unit == "s/GB" then "\(. * 1000 | round / 1000) s/GB" else "\(round)/s" end;
+			def amount($unit): if $unit == "ns" then "\(. / 100 | round / 10) µs" elif $unit == "bit/s" then "\(. / 1e8 | round / 10) Gbit/s" else "\(round)/s" end;
 			def delta: if . == null then "-" else "\(.ratio | pct)% [\(.ratio_low | pct), \(.ratio_high | pct)]" end;
-			[.deltas[] | select((if $what == "cpu" then .metric == "cpu" else .headline end) and .workload == $workload and .placement == $placement)] | select(length > 0) | (INDEX(.network)) as $d |
+			[.deltas[] | select(.headline and .workload == $workload and .placement == $placement)] | select(length > 0) | (INDEX(.network)) as $d |
 			"| `\($cni)` | \(.[0].baseline_value | amount($d.pod.unit)) | \($d.pod.value | amount($d.pod.unit)) | \($d.pod | delta) | \($d.clusterip | delta) |"
 		' "$out/$cni/run/result.json"
 	done
@@ -110,10 +110,7 @@ proved() {
 tables() {
 	local cni workload placement
 	for workload in tcp-rr udp-rr tcp-crr tcp-stream http; do
-		for placement in cross-node same-node; do
-			table "$workload" "$placement" headline
-			table "$workload" "$placement" cpu
-		done
+		for placement in cross-node same-node; do table "$workload" "$placement"; done
 	done
 	proved
 	printf '\n### Agents\n\n| CNI | in force after | a pod is ready after, median (at most) | memory and processor time at rest, of each program of a node | while pods come and go |\n| --- | --: | --: | --- | --- |\n'
@@ -133,9 +130,9 @@ tables() {
 # rows writes all deltas as rows for a spreadsheet, times in nanoseconds and rates in bit/s or requests/s.
 rows() {
 	local cni
-	echo cni,workload,placement,network,metric,unit,host,value,ratio,ratio_low,ratio_high,builds,verdict
+	echo cni,workload,placement,network,unit,host,value,ratio,ratio_low,ratio_high,builds,verdict
 	for cni in "${cnis[@]}"; do
-		jq -r --arg cni "$cni" '.deltas[] | select(.headline or .metric == "cpu") | [$cni, .workload, .placement, .network, .metric, .unit, (.baseline_value, .value | . * 1000 | round / 1000), (.ratio, .ratio_low, .ratio_high | . * 10000 | round / 10000), .blocks, .verdict] | @csv' "$out/$cni/run/result.json"
+		jq -r --arg cni "$cni" '.deltas[] | select(.headline) | [$cni, .workload, .placement, .network, .unit, (.baseline_value, .value | round), (.ratio, .ratio_low, .ratio_high | . * 10000 | round / 10000), .blocks, .verdict] | @csv' "$out/$cni/run/result.json"
 	done
 }
 
