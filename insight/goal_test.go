@@ -46,6 +46,19 @@ func TestGoalsKeepCellsOpen(t *testing.T) {
 	}
 }
 
+// A goal that the run can't tell is in the summary, and the next command is the one that would tell.
+func TestUnknownGoalGoesOn(t *testing.T) {
+	run := runOf(measured("vxlan", "slower", 30, 31, 32))
+	run.Confidence, run.Ended, run.Goals = 0.95, "budget", []result.Goal{{Goal: "vxlan.p50 < +31%"}}
+	words.Goals(&run)
+	if got := words.Summary(run)[1]; got != "Every delta is resolved; a goal is unknown." {
+		t.Error(got)
+	}
+	if got := words.Next(run); got != "netdelta run --resume DIR --time-budget 1m" {
+		t.Error(got)
+	}
+}
+
 // The setting that is shown is the one in which a goal is missed, not one of which less is known.
 func TestGoalShowsWhereItFails(t *testing.T) {
 	vague := measured("vxlan", "unresolved", -30, 25, 90)

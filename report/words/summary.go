@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"netdelta/experiment/plan"
 	"netdelta/insight"
 	"netdelta/result"
 	"netdelta/stats"
@@ -44,6 +45,9 @@ func Summary(run result.Run) []string {
 		parts = append(parts, fmt.Sprintf("%d of %d inconclusive", open+early, headlines))
 	default:
 		parts = append(parts, "Every delta is resolved")
+	}
+	if n := unknownGoals(run); n > 0 {
+		parts = append(parts, agree(n, "a goal is", fmt.Sprintf("%d goals are", n))+" unknown")
 	}
 	changes := 0
 	for _, a := range run.Advice {
@@ -88,10 +92,24 @@ func amount(d result.Delta) string {
 	return Percent(d.Ratio)
 }
 
+// unknownGoals counts the goals that the run can't tell.
+func unknownGoals(run result.Run) int {
+	n := 0
+	for _, g := range run.Goals {
+		if g.Verdict == result.GoalUnknown {
+			n++
+		}
+	}
+	return n
+}
+
 // Next is the command that would tell the most after this run; "" where there is none.
 func Next(run result.Run) string {
 	if run.Ended == "interrupted" || run.Ended == "running" {
 		return Resume(run)
+	}
+	if unknownGoals(run) > 0 && run.Ended == plan.EndedBudget {
+		return Resume(run) + " --time-budget " + longer(insight.Advice{Run: run})
 	}
 	for _, a := range run.Advice {
 		if a.Kind == KindMeasure && len(a.How) > 0 {
