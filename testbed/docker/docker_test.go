@@ -65,6 +65,9 @@ func TestTestbed(t *testing.T) {
 	dockertest.Start(t)
 	dockertest.Docker(t, "network", "create", "--ipv6", "--subnet", "fd00:77::/64", "six")
 	dockertest.Docker(t, "network", "create", "--driver", "macvlan", "--opt", "parent=eth0", "--subnet", "10.9.0.0/24", "mine")
+	dockertest.Docker(t, "swarm", "init", "--advertise-addr", "127.0.0.1")
+	t.Cleanup(func() { dockertest.Docker(t, "swarm", "leave", "--force") })
+	dockertest.Docker(t, "network", "create", "--driver", "overlay", "--attachable", "over")
 	t.Run("suite", func(t *testing.T) {
 		testbedtest.Run(t, testbedtest.Suite{
 			Driver: open(t, program), Networks: []string{docker.Bridge, docker.Host, docker.Prefix + "six"}, OneNode: true,
@@ -72,7 +75,7 @@ func TestTestbed(t *testing.T) {
 	})
 	t.Run("networks", func(t *testing.T) {
 		d := open(t, program)
-		for _, n := range []string{docker.Host, docker.Bridge, docker.Published, docker.Proxied, docker.Prefix + "six", docker.Prefix + "mine"} {
+		for _, n := range []string{docker.Host, docker.Bridge, docker.Published, docker.Proxied, docker.Prefix + "six", docker.Prefix + "mine", docker.Prefix + "over"} {
 			reaches(t, d, testbed.Spec{Network: n})
 		}
 		reaches(t, d, testbed.Spec{Network: docker.Host, Family: result.IPv6})
