@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/experiment"
 	"netdelta/experiment/study"
 	"netdelta/insight"
 	"netdelta/internal/require"
@@ -16,6 +17,7 @@ import (
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
+	"netdelta/workload"
 )
 
 // transactions is a study of a database over two networks, of a length that finds what is broken and no more.
@@ -66,6 +68,23 @@ func TestMisroutedDatabaseIsNamed(t *testing.T) {
 	}
 	if !named {
 		t.Errorf("the other link is not named in %+v", run.Checks)
+	}
+}
+
+// Databases with other tables take the same ports in the same pods: which can't be measured together is said before anything is.
+func TestDatabasesOfOtherTablesAreRefused(t *testing.T) {
+	t.Parallel()
+	s := transactions(t, "bridge")
+	s.Workloads[0].Levels = study.Levels{"rows": {25_000, 30_000}}
+	s.Parameters = result.Parameters(workload.Parameters(workloads())...)
+	p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), workloads())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range p.Cells {
+		if other := c.Params.Own.Count("rows") == 30_000; other != strings.Contains(c.Unsupported, "both take port 3306") {
+			t.Errorf("%s is unsupported: %q", c.ID, c.Unsupported)
+		}
 	}
 }
 

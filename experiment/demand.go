@@ -100,6 +100,30 @@ func (p *Plan) clustered() bool {
 	return slices.ContainsFunc(plan.Measured(p.Cells), func(c result.Cell) bool { return p.demands[c.ID].Cluster != nil })
 }
 
+// crowded is why the daemons that serve a cell can't start in the pods of others that were met before, "" where they can: both take the same
+// ports there.
+func (p *Plan) crowded() func(result.Cell) (string, error) {
+	type place struct {
+		measure.Underlay
+		port uint16
+	}
+	taken := map[place]string{} // by the key of a cluster
+	return func(c result.Cell) (string, error) {
+		k := p.demands[c.ID].Cluster
+		if k == nil {
+			return "", nil
+		}
+		for _, port := range k.Ports {
+			at := place{measure.GroupOf(c).Underlay, port}
+			if was := taken[at]; was != "" && was != k.Key {
+				return fmt.Sprintf("workload %s is unsupported in a run with others of its levels: %s and %s would be in the same pods and both take port %d; measure it in a run of its own", c.Workload, was, k.Key, port), nil
+			}
+			taken[at] = k.Key
+		}
+		return "", nil
+	}
+}
+
 // measurable are the cells that are measured, and those that may come in.
 func (p *Plan) measurable() []result.Cell {
 	if p.Admits {

@@ -61,6 +61,7 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 		p.unstored(ctx, driver),
 		p.unsupported(ctx, driver, s.Changes),
 		func(c result.Cell) (string, error) { return p.unreachable(ctx, driver, c) },
+		p.crowded(),
 		func(c result.Cell) (string, error) {
 			return cmp.Or(p.notSwappable(able.Networks, c), notOwned(driver, c), p.oversized(able.Networks, s, c)), nil
 		},
