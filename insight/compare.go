@@ -124,6 +124,7 @@ func (j Judge) deltas(m Measured, o Comparing) []delta {
 func compared(r result.Run, deltas []delta) result.ComparedRun {
 	c := result.ComparedRun{
 		Run: r.Run, Study: r.Study, Testbed: r.Testbed, Started: r.Started, Ended: r.Ended, Margin: r.Margin, Adaptive: r.Adaptive,
+		OnNodes: r.Environment.Cluster != nil || len(r.Environment.Servers) > 0,
 	}
 	for _, d := range deltas {
 		c.Builds = max(c.Builds, d.judged.Blocks)

@@ -298,7 +298,11 @@ func TestCompareSaysHowRunsEnded(t *testing.T) {
 	before, after := usual().measured(t, 1), changed(2, nil).measured(t, 1)
 	before.Run.Ended, after.Run.Ended = "interrupted", "running"
 	after.Notes = []string{"trials.jsonl:9: torn"}
+	before.Run.Environment.Servers = []result.Server{{Name: "a"}}
 	c := words.Judge{}.Compare(before, after, insight.Comparing{})
+	if !c.Old.OnNodes || c.New.OnNodes {
+		t.Error("servers are nodes, and a lab's are not")
+	}
 	if len(c.Notes) != 3 || !strings.Contains(c.Notes[0], "the old run ended early (interrupted)") ||
 		!strings.Contains(c.Notes[1], "the new run is still under way or was killed") || c.Notes[2] != "the new run: trials.jsonl:9: torn" {
 		t.Errorf("%q", c.Notes)
@@ -368,7 +372,7 @@ func TestDifferences(t *testing.T) {
 			t.Errorf("%s: %q", group.group, got)
 		}
 	}
-	onNodes := result.ComparedRun{Testbed: "kubernetes"}
+	onNodes := result.ComparedRun{OnNodes: true}
 	moved := result.Comparison{Old: onNodes, New: onNodes, Differences: []result.Difference{{Group: insight.GroupMachine}}}
 	if got := words.Elsewhere(moved); got != "other nodes" {
 		t.Errorf("on a cluster: %q", got)

@@ -35,9 +35,11 @@ type Comparison struct {
 
 // ComparedRun names one of two runs.
 type ComparedRun struct {
-	Run      string    `json:"run"`
-	Study    string    `json:"study"`
-	Testbed  string    `json:"testbed"`
+	Run     string `json:"run"`
+	Study   string `json:"study"`
+	Testbed string `json:"testbed"`
+	// OnNodes says that its machines were the nodes of a cluster, or servers.
+	OnNodes  bool      `json:"on_nodes,omitempty"`
 	Started  time.Time `json:"started"`
 	Ended    string    `json:"ended"`
 	Margin   float64   `json:"margin"`

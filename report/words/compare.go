@@ -163,16 +163,10 @@ func Amount(c result.Change) string {
 
 // Alike says that two runs have in common what their baselines rest on: Elsewhere has nothing to say.
 func Alike(c result.Comparison) string {
-	if onClusters(c) {
+	if c.Old.OnNodes && c.New.OnNodes {
 		return "Same nodes and kernel, same testbed and settings."
 	}
 	return "Same machine and kernel, same testbed and settings."
-}
-
-// onClusters says whether both runs were made on clusters, whose machines are nodes.
-func onClusters(c result.Comparison) bool {
-	const cluster = "kubernetes"
-	return c.Old.Testbed == cluster && c.New.Testbed == cluster
 }
 
 // Elsewhere says in a few words why the baselines of two runs are not to be compared, such as "another machine"; "" if machine,
@@ -181,7 +175,7 @@ func Elsewhere(c result.Comparison) string {
 	words := map[string]string{
 		insight.GroupMachine: "another machine", insight.GroupKernel: "another kernel", insight.GroupTestbed: "another testbed", insight.GroupSettings: "other settings",
 	}
-	if onClusters(c) {
+	if c.Old.OnNodes && c.New.OnNodes {
 		words[insight.GroupMachine] = "other nodes"
 	}
 	for _, group := range []string{insight.GroupMachine, insight.GroupKernel, insight.GroupTestbed, insight.GroupSettings} {
