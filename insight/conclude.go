@@ -115,9 +115,9 @@ func nothing(cells []result.Cell) (Outcome, string) {
 // Headlines are the headline deltas of a setting, the cheapest network first.
 func Headlines(deltas []result.Delta, setting result.Setting) []result.Delta {
 	var own []result.Delta
-	for _, d := range deltas {
-		if d.Headline && d.Setting == setting {
-			own = append(own, d)
+	for i := range deltas {
+		if d := &deltas[i]; d.Headline && d.Setting == setting {
+			own = append(own, *d)
 		}
 	}
 	slices.SortStableFunc(own, func(a, b result.Delta) int { return cmp.Compare(Cost(a), Cost(b)) })

@@ -37,11 +37,13 @@ type Options struct {
 	Unpaired bool
 	// unwritten leaves out what verdicts don't rest on.
 	unwritten bool
+	// quantile remembers Student's quantiles; nil computes each.
+	quantile func(p, freedom float64) float64
 }
 
 // stats are the options for one metric.
 func (o Options) stats(m metric) stats.Options {
-	s := stats.Options{Confidence: o.Confidence, Margin: o.Margin, MinBuilds: o.MinBuilds, Sequential: o.Sequential}
+	s := stats.Options{Confidence: o.Confidence, Margin: o.Margin, MinBuilds: o.MinBuilds, Sequential: o.Sequential, Quantile: o.quantile}
 	if m.linear {
 		s.Margin = LossMargin
 	}

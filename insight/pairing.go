@@ -90,9 +90,10 @@ func (p *pairedBuilds) addRounds(batch int, m metric, trial *summary, against []
 	if p.seconds != nil {
 		added = stats.Build{Deltas: make([]float64, 0, n), HalfGaps: make([]float64, 0, n)}
 	}
+	var own reading
 	for i := range n {
 		row := cell.row(i)
-		own := cell.read(row)
+		cell.read(row, &own)
 		if own.reason != "" {
 			p.excluded[own.reason]++
 			continue
@@ -211,19 +212,22 @@ func figures(m metric, cells []string, all []batch) []float64 {
 
 // values are the metric's values in a trial that count.
 func (m *metric) values(s *summary) []float64 {
-	var values []float64
-	add := func(r reading) {
+	values := make([]float64, 0, len(s.rounds))
+	add := func(r *reading) {
 		if r.reason == "" {
 			values = append(values, r.value)
 		}
 	}
 	if !m.ofBursts() {
-		add(m.ofTrial(s))
+		r := m.ofTrial(s)
+		add(&r)
 		return values
 	}
 	c := newCursor(m, s)
+	var r reading
 	for i := range s.rounds {
-		add(c.read(c.row(i)))
+		c.read(c.row(i), &r)
+		add(&r)
 	}
 	return values
 }
@@ -258,7 +262,8 @@ func (m *metric) reading(value float64, reason string) reading {
 // baselines; else it has the reason of the first that does not.
 func average(readings []reading) reading {
 	sum := reading{hasSplit: true, swept: true, start: readings[0].start}
-	for _, r := range readings {
+	for i := range readings {
+		r := &readings[i]
 		if r.reason != "" {
 			return reading{reason: OfBaseline + r.reason}
 		}
@@ -283,7 +288,7 @@ func meanOfRound(others []cursor, round int) reading {
 	var readings [2]reading // the baseline and its A/A control: this runs for every burst, and must not allocate
 	for i := range others {
 		if row, ok := others[i].seek(round); ok {
-			readings[i] = others[i].read(row)
+			others[i].read(row, &readings[i])
 		} else {
 			readings[i] = reading{reason: "has no such round"}
 		}
@@ -324,18 +329,19 @@ func (c *cursor) seek(round int) (row int, ok bool) {
 	return c.row(c.at), true
 }
 
-// read is the reading of one burst.
-func (c *cursor) read(row int) reading {
+// read makes the reading of one burst, in its place: it is made for every burst many times.
+func (c *cursor) read(row int, r *reading) {
 	s := c.trial
-	if why := s.why(row); why != "" {
-		return reading{reason: why}
+	if r.reason = s.why(row); r.reason != "" {
+		return
 	}
 	if row >= len(c.column) {
-		return reading{reason: "not measured"}
+		r.reason = "not measured"
+		return
 	}
-	r := c.metric.reading(c.column[row], "")
+	*r = c.metric.reading(c.column[row], "")
 	if !c.median {
-		return r
+		return
 	}
 	if row < len(s.split) {
 		r.split, r.hasSplit = s.split[row], true
@@ -343,5 +349,4 @@ func (c *cursor) read(row int) reading {
 	if row < len(s.level) {
 		r.swept, r.level, r.start = true, s.level[row], s.starts[row]
 	}
-	return r
 }

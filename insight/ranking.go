@@ -152,11 +152,13 @@ func (p Part) cheaper() map[[2]string]bool {
 		return known
 	}
 	heads := p.Headlines()
-	for _, a := range heads {
-		_, high := p.atOnce(a, len(heads))
-		for _, b := range heads {
-			low, _ := p.atOnce(b, len(heads))
-			if high < low && Cost(b)-Cost(a) > floorOf(b) && !known[[2]string{b.Cell, a.Cell}] {
+	lows, highs := make([]float64, len(heads)), make([]float64, len(heads))
+	for i, d := range heads {
+		lows[i], highs[i] = p.atOnce(d, len(heads))
+	}
+	for i, a := range heads {
+		for k, b := range heads {
+			if highs[i] < lows[k] && Cost(b)-Cost(a) > floorOf(b) && !known[[2]string{b.Cell, a.Cell}] {
 				known[[2]string{a.Cell, b.Cell}] = true
 			}
 		}

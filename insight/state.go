@@ -62,8 +62,9 @@ func newMoments(m *metric, cell string, all []batch) moments {
 		b := slowness{trial, make([]float64, len(trial.rounds))}
 		known.builds[i] = b
 		c := newCursor(m, trial)
+		var r reading
 		for row := range trial.rounds {
-			r := c.read(row)
+			c.read(row, &r)
 			if r.reason != "" {
 				b.of[row] = math.NaN()
 				continue

@@ -153,7 +153,7 @@ func locate(builds []Build, o Options) (Estimate, []Build) {
 	if spread == 0 {
 		e.Warnings = append(e.Warnings, fmt.Errorf("comparing %d builds: %w", e.Builds, ErrNoVariation))
 	}
-	half := tQuantile(1-o.Level()/2, float64(e.Builds-1)) * math.Sqrt(spread/float64(e.Builds))
+	half := o.quantile(1-o.Level()/2, float64(e.Builds-1)) * math.Sqrt(spread/float64(e.Builds))
 	e.Low, e.High, e.HasInterval = e.Center-half, e.Center+half, true
 	return e, used
 }
@@ -249,6 +249,17 @@ func (b Build) believable() Build {
 // tQuantile is the p-quantile of Student's t with the degrees of freedom.
 func tQuantile(p, freedom float64) float64 {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile(p)
+}
+
+// StudentQuantile is the p-quantile of Student's t with the degrees of freedom, for Options that remember it.
+func StudentQuantile(p, freedom float64) float64 { return tQuantile(p, freedom) }
+
+// quantile is StudentQuantile, as the options remember it.
+func (o Options) quantile(p, freedom float64) float64 {
+	if o.Quantile == nil {
+		return tQuantile(p, freedom)
+	}
+	return o.Quantile(p, freedom)
 }
 
 // finite copies the values that are neither NaN nor infinite.

@@ -243,6 +243,9 @@ type Options struct {
 	// thirds of the allowance for error (96.7% in place of 95%) and p is held against a quarter of it, so that what is
 	// called 95% comes true.
 	Sequential bool
+	// Quantile is StudentQuantile where the caller remembers what it asked for; nil computes each. A large run asks for a few of them a hundred
+	// thousand times.
+	Quantile func(p, freedom float64) float64
 }
 
 // OptionError says which option was out of range and what is used in its stead.
