@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -109,7 +110,7 @@ func echo(fd, size int) bool {
 		if err != nil {
 			return false
 		}
-		if header := int(got[0]&15) * 4; n >= header+8 && got[header] == answer && string(got[header+4:header+8]) == string(packet[4:8]) {
+		if header := int(got[0]&15) * 4; n >= header+8 && got[header] == answer && bytes.Equal(got[header+4:header+8], packet[4:8]) {
 			return true
 		}
 	}
