@@ -31,7 +31,11 @@ func (o Order) give(own, node *netns.Namespace, card string) (back func() error,
 			}
 			return os.Remove(filepath.Join(o.Folder, CardFile))
 		}
-		if err := t.move(own, node); err != nil {
+		mtu := jumbo
+		if o.Mode == VF {
+			mtu = 0 // a function has no more than its card, which stays with the server
+		}
+		if err := t.move(own, node, mtu); err != nil {
 			return back, err
 		}
 		from = node
@@ -186,8 +190,8 @@ func noted(card string) (t taken, err error) {
 // jumbo is the MTU that a taken card is given, so that networks may have any up to it. The devices over it have their networks'.
 const jumbo = 9000
 
-// move moves the card to the node.
-func (t taken) move(own, node *netns.Namespace) error {
+// move moves the card to the node, where it is to have at least an MTU.
+func (t taken) move(own, node *netns.Namespace, mtu int) error {
 	err := node.WithFD(func(fd int) error {
 		return own.Do(func() error {
 			link, err := netlink.LinkByName(t.Name)
@@ -203,8 +207,8 @@ func (t taken) move(own, node *netns.Namespace) error {
 			if err != nil {
 				return err
 			}
-			if t.MTU < jumbo {
-				_ = netlink.LinkSetMTU(link, jumbo) // one that can't keeps its own
+			if t.MTU < mtu {
+				_ = netlink.LinkSetMTU(link, mtu) // one that can't keeps its own
 			}
 			if err := netlink.LinkSetUp(link); err != nil {
 				return err
