@@ -37,7 +37,7 @@ func openRun(path string) (*result.Files, error) {
 
 // readingMost is the memory from which on garbage is collected more often while a run is read and drawn: ten thousand cells in six builds
 // then take less than 300 MB. Larger runs take what they need, and up to twice the processor time.
-const readingMost = 262 << 20
+const readingMost = 250 << 20
 
 // frugal has a run read and drawn in little memory until what it returns is called. A limit that is set stays, be it the user's or of a
 // call around this one.
