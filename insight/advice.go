@@ -166,18 +166,7 @@ func questions(run result.Run) []Advice {
 			skipped.Settings = append(skipped.Settings, c.Setting())
 		}
 	}
-	if own := movesOf(run); len(own) > 0 && run.Environment.Cluster != nil && run.Environment.Cluster.Product != "" && !onNodesOfCluster(run) && len(run.Changes) == 0 {
-		all = append(all, Advice{Kind: AdviceWhatIf, Untried: own})
-	}
-	move := Advice{Kind: AdviceMove}
-	for _, m := range movesOf(run) {
-		if measured[m.From.Network] && !measured[m.To.Network] && !slices.Contains(unsupported.Networks, m.To.Network) {
-			move.Untried = append(move.Untried, m)
-		}
-	}
-	if len(move.Untried) > 0 {
-		all = append(all, move)
-	}
+	all = append(all, untried(run, measured, unsupported.Networks)...)
 	if small(run) {
 		all = append(all, Advice{Kind: AdviceMTU})
 	}
@@ -186,6 +175,25 @@ func questions(run result.Run) []Advice {
 	}
 	if len(unsupported.Networks) > 0 && run.Testbed == "lab" {
 		all = append(all, unsupported)
+	}
+	return all
+}
+
+// untried are the changes within a system that a run has not measured: on its own networks, and on the nodes of its cluster.
+func untried(run result.Run, measured map[string]bool, unsupported []string) []Advice {
+	var all []Advice
+	moves, cluster := movesOf(run), run.Environment.Cluster
+	if len(moves) > 0 && cluster != nil && cluster.Product != "" && !onNodesOfCluster(run) && len(run.Changes) == 0 {
+		all = append(all, Advice{Kind: AdviceWhatIf, Untried: moves})
+	}
+	move := Advice{Kind: AdviceMove}
+	for _, m := range moves {
+		if measured[m.From.Network] && !measured[m.To.Network] && !slices.Contains(unsupported, m.To.Network) {
+			move.Untried = append(move.Untried, m)
+		}
+	}
+	if len(move.Untried) > 0 {
+		all = append(all, move)
 	}
 	return all
 }
