@@ -118,6 +118,32 @@ func TestRecordGivesNoOtherFlags(t *testing.T) {
 	}
 }
 
+// The record of the run that is resumed is read once, and asked for all that it says.
+func TestRecordIsReadOnce(t *testing.T) {
+	dir := recorded(t, map[string]string{"flame": "true"})
+	o, flags := runFlags(t, "--resume", dir)
+	if err := o.call.recall(flags, dir, os.Getenv); err != nil || !slices.Equal(o.call.taken, []string{"flame"}) {
+		t.Fatalf("%v, taken over: %q", err, o.call.taken)
+	}
+	if err := os.Remove(filepath.Join(dir, result.ResultFile)); err != nil {
+		t.Fatal(err)
+	}
+	o.call.earlier.Exact, o.call.earlier.Testbed = &result.Exact{}, result.Imported
+	if exact, err := o.counts(); !exact || err != nil {
+		t.Errorf("the run counted instructions: %v, %v", exact, err)
+	}
+	if err := resumable(o.call.earlier, dir); !isUsage(err) {
+		t.Errorf("an imported run is resumed: %v", err)
+	}
+	again, flags := runFlags(t, "--resume", dir)
+	if err := again.call.recall(flags, dir, os.Getenv); err != nil {
+		t.Errorf("a run that was killed before it wrote a record: %v", err)
+	}
+	if exact, err := again.counts(); exact || err != nil {
+		t.Errorf("without a record, it counted instructions: %v, %v", exact, err)
+	}
+}
+
 // recorded is a run folder whose run was called with options.
 func recorded(t *testing.T, options map[string]string) string {
 	t.Helper()
