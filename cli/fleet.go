@@ -47,7 +47,7 @@ EXIT STATUS
 	f.IntVar(&o.clients, "clients", 10, "clients in each network")
 	f.IntVar(&o.servers, "servers", 1, "servers that share the clients among them, in each network")
 	f.DurationVar(&o.duration, "duration", 10*time.Second, "how long each network is measured, over all builds")
-	f.DurationVar(&o.burst, "volley", 500*time.Millisecond, "how long the clients fire each time")
+	f.DurationVar(&o.burst, "burst", 500*time.Millisecond, "how long the clients fire each time")
 	s := &strategy{name: result.StrategyFleet, question: "What does each network cost many clients that fire at the same time?"}
 	return s.command(env, cmd, "", func(_ context.Context, provider testbed.Provider) (record.Strategy, error) {
 		l, err := o.draw(env, provider.Kind(), provider.Capabilities().Usual, o.burst)
@@ -55,7 +55,7 @@ EXIT STATUS
 			return nil, err
 		}
 		if o.builds < 1 || o.burst <= 0 || o.duration < o.burst {
-			return nil, usageError{fmt.Errorf("--builds %d, --volley %v, --duration %v: it takes a build, and a burst that fits into the duration", o.builds, o.burst, o.duration)}
+			return nil, usageError{fmt.Errorf("--builds %d, --burst %v, --duration %v: it takes a build, and a burst that fits into the duration", o.builds, o.burst, o.duration)}
 		}
 		return fleet.Config{
 			Open: fleet.In(provider, l.Params), Load: l, Clients: o.clients, Servers: o.servers,

@@ -16,7 +16,7 @@ import (
 func TestFleet(t *testing.T) {
 	eachUser(t, func(t *testing.T, u *user) {
 		before := host(t)
-		u.call(t, statusDone, "fleet", "--clients", "4", "--builds", "2", "--duration", "400ms", "--volley", "100ms").
+		u.call(t, statusDone, "fleet", "--clients", "4", "--builds", "2", "--duration", "400ms", "--burst", "100ms").
 			shows(t, "4 clients against 1 server, tcp-rr, bursts of 100ms on lab", "host (A/A control)", "2 of 3 builds", "bridge: pods after")
 		u.call(t, statusDone, "show", "runs/latest").shows(t, "4 clients against 1 server, tcp-rr, bursts of 100ms on lab", "host (A/A control)", "2 of 3 builds", "bridge: pods after")
 		u.call(t, statusDone, "fleet", "--resume", "runs/latest", "--builds", "3", "--duration", "600ms").says(t, "build 3 of 3").shows(t, "unresolved")
@@ -24,10 +24,10 @@ func TestFleet(t *testing.T) {
 			Testbed  string
 			Networks []struct {
 				Network string
-				Bursts  []struct{ Clients int } `json:"volleys"`
+				Bursts  []struct{ Clients int } `json:"bursts"`
 			}
 		}
-		e := u.call(t, statusDone, "fleet", "--clients", "2", "--networks", "bridge", "--workload", "udp-rr", "--builds", "1", "--duration", "200ms", "--volley", "100ms", "--json")
+		e := u.call(t, statusDone, "fleet", "--clients", "2", "--networks", "bridge", "--workload", "udp-rr", "--builds", "1", "--duration", "200ms", "--burst", "100ms", "--json")
 		if err := json.Unmarshal([]byte(e.stdout), &r); err != nil || r.Testbed != "lab" || len(r.Networks) != 1 || len(r.Networks[0].Bursts) != 2 || r.Networks[0].Bursts[1].Clients != 2 {
 			t.Errorf("the document: %v, %+v", err, r)
 		}
@@ -47,7 +47,7 @@ func TestPoliciesElsewhere(t *testing.T) {
 func TestFleetInterrupted(t *testing.T) {
 	u := rootUser(t)
 	before := host(t)
-	cmd := u.start(t, "fleet", "--clients", "2", "--networks", "bridge", "--builds", "1", "--duration", "10m", "--volley", "50ms")
+	cmd := u.start(t, "fleet", "--clients", "2", "--networks", "bridge", "--builds", "1", "--duration", "10m", "--burst", "50ms")
 	time.Sleep(3 * time.Second)
 	if err := cmd.Process.Signal(unix.SIGINT); err != nil {
 		t.Fatal(err)

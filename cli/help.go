@@ -45,7 +45,7 @@ func flagGroups() []helpGroup {
 			"request", "calls",
 		}},
 		{"How, and for how long", []string{
-			"time-budget", buildsFlag, "blocks", "rounds", "burst", "duration", "volley", "repeat", "every", "within", "seed", "exact", "wait",
+			"time-budget", buildsFlag, "blocks", "rounds", "burst", "duration", "repeat", "every", "within", "seed", "exact", "wait",
 		}},
 		{"Where", []string{"testbed", nodesFlag, "nic", "sudo", dockerFlag, whatIfFlag}},
 		{"On a cluster", clusterFlagNames()},

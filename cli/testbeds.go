@@ -114,7 +114,7 @@ func findAble(name string, able func(kind) bool) (kind, error) {
 	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.name == name && able(k) })
 	switch names := kindNames(able); {
 	case i < 0 && slices.Contains(kindNames(func(kind) bool { return true }), name):
-		return kind{}, usageError{fmt.Errorf("--testbed %s: it can't do this; it takes %s", name, strings.Join(names, ", "))}
+		return kind{}, usageError{fmt.Errorf("--testbed %s: it can't do this; give --testbed %s", name, strings.Join(names, " or "))}
 	case i < 0:
 		if near, found := suggest.Nearest(name, names); found {
 			return kind{}, usageError{fmt.Errorf("there is no testbed %q; did you mean %s?", name, near)}

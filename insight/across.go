@@ -64,7 +64,7 @@ const (
 // visit, round by round.
 func (m *metric) ofVisit(s *summary) reading {
 	if m.relative {
-		return m.besideReference(s)
+		return m.againstReference(s)
 	}
 	values := m.values(s)
 	if len(values) == 0 {
@@ -74,8 +74,8 @@ func (m *metric) ofVisit(s *summary) reading {
 	return reading{scaled: scaled, reason: reason}
 }
 
-// besideReference is what a trial differs from the nodes' own network in the same visit.
-func (m *metric) besideReference(s *summary) reading {
+// againstReference is what a trial differs from the nodes' own network in the same visit.
+func (m *metric) againstReference(s *summary) reading {
 	if s.reference == nil || s.reference.excluded() != "" {
 		return reading{reason: noReference}
 	}

@@ -338,7 +338,7 @@ type Run struct {
 	// Exact says that the run counted instructions, and how; nil for a run that measured time.
 	Exact *Exact `json:"exact,omitempty"`
 	// ExactComparison is with an exact run that a report names; nil elsewhere.
-	ExactComparison *ExactComparison `json:"beside,omitempty"`
+	ExactComparison *ExactComparison `json:"exact_comparison,omitempty"`
 	// Options are the flags of the call, by their names, that say where and how it measures and that the study does not hold; one
 	// whose value is secret has none. A resumed run takes them over.
 	Options map[string]string `json:"options,omitempty"`

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# results.sh NATIVE EXACT writes docs/results/latency-exact.md and docs/results/latency-beside.md anew, from the folders of two runs
+# results.sh NATIVE EXACT writes docs/results/latency-exact.md and docs/results/latency-with-exact.md anew, from the folders of two runs
 # of the study latency: one that measured time, and one that counted instructions (netdelta run latency --exact).
 set -euo pipefail
 
@@ -27,6 +27,6 @@ page() {
 
 page latency-exact.md "What networks cost, in instructions" \
 	"bin/netdelta run latency --exact --out runs/exact" "$exact"
-page latency-beside.md "What networks cost, by time and by instructions" \
+page latency-with-exact.md "What networks cost, by time and by instructions" \
 	"bin/netdelta run latency --time-budget 10m --out runs/native
 bin/netdelta run latency --exact --out runs/exact" "$native" --exact "$exact"

@@ -112,7 +112,7 @@ const (
 	// ReachNodePort goes to a port of a node, which is translated there.
 	ReachNodePort Reach = "nodeport"
 	// ReachSecondary goes to an address that the server has in a secondary network. How that network connects its pods is not known.
-	ReachSecondary Reach = "beside"
+	ReachSecondary Reach = "secondary"
 )
 
 // The namespaces of an observation. A pod in its node's own namespace is observed there, and where both pods are on one node,

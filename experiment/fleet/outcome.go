@@ -20,7 +20,7 @@ type Outcome struct {
 	Clients int `json:"clients"`
 	Servers int `json:"servers"`
 	// Burst is how long the clients fired each time.
-	Burst    time.Duration `json:"volley_ns"`
+	Burst    time.Duration `json:"burst_ns"`
 	Seed     uint64        `json:"seed"`
 	Started  time.Time     `json:"started"`
 	Finished time.Time     `json:"finished"`
@@ -35,7 +35,7 @@ type Network struct {
 	// Builds are those that could be set up.
 	Builds []Build `json:"builds"`
 	// Bursts are in the order in which they were fired.
-	Bursts []Burst `json:"volleys"`
+	Bursts []Burst `json:"bursts"`
 	// Transactions, Bytes, Sent and Lost are sums over all clients and bursts. Bytes are of payload; Sent and Lost are datagrams.
 	Transactions int64 `json:"transactions"`
 	Bytes        int64 `json:"bytes"`

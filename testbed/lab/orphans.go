@@ -52,15 +52,28 @@ func Orphans() ([]Orphan, error) {
 	return found, nil
 }
 
+// cleanupPasses is how often Cleanup looks at most.
+const cleanupPasses = 5
+
 // Cleanup removes all orphans, also hung and stopped processes, and returns what it removed. What belongs to a program that
-// runs is left alone.
-func Cleanup(ctx context.Context) ([]Orphan, error) {
+// runs is left alone. It looks again after each pass: an orphan may have started another process before it was ended.
+func Cleanup(ctx context.Context) (removed []Orphan, err error) {
+	for range cleanupPasses {
+		gone, err := cleanOnce(ctx)
+		removed = append(removed, gone...)
+		if err != nil || len(gone) == 0 {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// cleanOnce removes the orphans that are there now.
+func cleanOnce(ctx context.Context) (removed []Orphan, failed error) {
 	found, err := Orphans()
 	if err != nil {
 		return nil, err
 	}
-	var removed []Orphan
-	var failed error
 	for _, o := range found {
 		if err := ctx.Err(); err != nil {
 			return removed, errors.Join(failed, fmt.Errorf("clean up: %w", err))

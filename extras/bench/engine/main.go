@@ -1,5 +1,5 @@
 // Command engine holds netdelta's own loops against what users would compare them with: a plain C loop, sockperf, iperf3 and wrk. All of
-// them run in the same two pods of a lab, which share a node's network, in turn and pinned alike. It prints ratios with their spread, and
+// them run in the same two pods of a lab, on a bridge, in turn and pinned alike. It prints ratios with their spread, and
 // fails when one of them surely misses its target.
 package main
 
@@ -100,7 +100,7 @@ type ends struct {
 }
 
 func open(ctx context.Context, cpu int, others []int) (*ends, error) {
-	tb, err := lab.NewDriver(network.Catalogue()).Open(ctx, testbed.Spec{Nodes: 1, PodsPerNode: 2, Network: "host", Link: testbed.Link{MTU: 1500}})
+	tb, err := lab.NewDriver(network.Catalogue()).Open(ctx, testbed.Spec{Nodes: 1, PodsPerNode: 2, Network: "bridge", Link: testbed.Link{MTU: 1500}})
 	if err != nil {
 		return nil, err
 	}

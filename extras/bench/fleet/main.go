@@ -36,7 +36,7 @@ func main() {
 	few := flag.Int("few", 2, "bursts of the shorter of two runs of each size")
 	many := flag.Int("many", 12, "bursts of the longer one")
 	one := flag.Int("one", 0, "be the controller of one size and print its figures as JSON")
-	bursts := flag.Int("volleys", 0, "with -one: bursts")
+	bursts := flag.Int("bursts", 0, "with -one: bursts")
 	bare := flag.Bool("bare", false, "do nothing, as the reference for starting")
 	harness.Main("fleet", func(ctx context.Context) error {
 		switch {
@@ -99,7 +99,7 @@ func child(ctx context.Context, network string, agents, bursts int) (figures, er
 	if err != nil {
 		return figures{}, err
 	}
-	cmd := exec.CommandContext(ctx, self, "-one", strconv.Itoa(agents), "-volleys", strconv.Itoa(bursts), "-network", network)
+	cmd := exec.CommandContext(ctx, self, "-one", strconv.Itoa(agents), "-bursts", strconv.Itoa(bursts), "-network", network)
 	cmd.Stderr = os.Stderr
 	answer, err := cmd.StdoutPipe()
 	if err != nil {
