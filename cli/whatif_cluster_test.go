@@ -41,7 +41,7 @@ func TestWhatIfOnCluster(t *testing.T) {
 		}
 	}
 	about := run.Environment
-	if about.Cluster == nil || len(about.Servers) != 2 || about.Servers[0].Name != "w1" || about.Servers[1].Mode != "macvlan" || run.Testbed != "what-if" {
+	if about.Cluster == nil || len(about.Cluster.Nodes) != 2 || len(about.Servers) != 2 || about.Servers[0].Name != "w1" || about.Servers[1].Mode != "macvlan" || run.Testbed != "what-if" {
 		t.Errorf("testbed %s, cluster %+v, servers %+v", run.Testbed, about.Cluster, about.Servers)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"netdelta/experiment/measure"
 	"netdelta/experiment/study"
 	"netdelta/internal/machine"
+	"netdelta/network"
 	"netdelta/probe/cpu"
 	"netdelta/probe/pressure"
 	"netdelta/result"
@@ -133,6 +134,15 @@ func shareCPUs(cells []result.Cell) (measuring, controlling []int, err error) {
 func onNodes(e result.Environment, seen map[string]result.Environment) result.Environment {
 	if len(seen) == 0 {
 		return e // nothing was measured: the cluster is as it says of itself
+	}
+	// A lab's part on a node has names of its own.
+	seen = maps.Clone(seen)
+	for i, s := range e.Servers {
+		own := network.InNode(i).String()
+		if is, there := seen[own]; there {
+			delete(seen, own)
+			seen[s.Name] = is
+		}
 	}
 	about := *e.Cluster
 	told := map[string]result.ClusterNode{}
