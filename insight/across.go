@@ -114,6 +114,9 @@ func (b *basis) findReferences() {
 	}
 	for i := range b.sets {
 		t := &b.sets[i]
+		if t.baseline == nil {
+			continue // the setting was left out so far
+		}
 		for _, m := range t.metrics(b.all, b.options) {
 			pool := pools[floorKeyOf(t, m)]
 			t.relative[m.name+m.unit] = pool != nil && pool.tighter() && b.referenceWhole(t, m) && !b.referenceMoved(t, m)
