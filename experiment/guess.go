@@ -22,10 +22,9 @@ func (p *Plan) guess(burst time.Duration, visit int, anew bool) {
 		Build: 50 * time.Millisecond,
 		Cell:  5 * time.Millisecond,
 		Burst: measure.SizeOf(burst, visit, workload.Demand{}).Cost,
-		Cells: map[string]time.Duration{}, Servers: map[string]plan.Server{},
+		Cells: map[string]time.Duration{}, Servers: map[string]plan.Server{}, Once: map[string]plan.Server{},
 	}
 	p.slowDown(burst)
-	started := map[clusterStart]bool{}
 	for _, c := range p.Cells {
 		d := p.demands[c.ID]
 		cost := measure.SizeOf(burst, visit, d).Cost
@@ -35,13 +34,11 @@ func (p *Plan) guess(burst time.Duration, visit int, anew bool) {
 			p.Costs.Servers[c.ID] = plan.Server{Key: c.ID, Takes: serverStartTakes}
 		}
 		if d.Cluster != nil {
-			s := clusterStartOf(c, d)
+			started := p.Costs.Once
 			if anew { // in each build
-				p.Costs.Servers[c.ID] = plan.Server{Key: fmt.Sprint(s), Takes: clusterStartTakes}
-			} else if c.Unsupported == "" && !started[s] {
-				started[s] = true
-				p.startsClusters += clusterStartTakes
+				started = p.Costs.Servers
 			}
+			started[c.ID] = plan.Server{Key: fmt.Sprint(clusterStartOf(c, d)), Takes: clusterStartTakes}
 		}
 		p.Costs.Cells[c.ID] = cost
 	}

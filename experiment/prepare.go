@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"netdelta/experiment/measure"
 	"netdelta/experiment/plan"
@@ -32,8 +31,7 @@ type Plan struct {
 	// Blocks says that the networks are swapped live under the pods: the study asks for it, or a workload needs it.
 	Blocks bool
 
-	demands        map[string]workload.Demand // by cell
-	startsClusters time.Duration              // as guessed: all clusters of daemons that are started once
+	demands map[string]workload.Demand // by cell
 }
 
 // Prepare expands a study into cells, marks what the testbed does not support, and chooses what the time budget holds. An
@@ -77,7 +75,6 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 	if able.Costs != nil {
 		p.guessElsewhere(*able.Costs)
 	}
-	p.Costs.Start += p.startsClusters
 	if len(s.Changes) > 0 {
 		p.Costs.Build += changeTakes
 	}

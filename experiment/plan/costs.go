@@ -20,6 +20,8 @@ type Costs struct {
 	Cells map[string]time.Duration
 	// Servers are what each build starts for cells, by their IDs, in addition to what every cell has.
 	Servers map[string]Server
+	// Once are what a run starts once, for all its builds, for cells by their IDs.
+	Once map[string]Server
 }
 
 // Server is something that takes time to start. Cells whose servers have the same key share one.
@@ -28,14 +30,14 @@ type Server struct {
 	Takes time.Duration
 }
 
-// servers are the servers of cells, each once.
-func (c Costs) servers(cells []result.Cell) map[string]time.Duration {
-	if len(c.Servers) == 0 {
+// started are the servers of cells, each once.
+func started(servers map[string]Server, cells []result.Cell) map[string]time.Duration {
+	if len(servers) == 0 {
 		return nil
 	}
 	all := map[string]time.Duration{}
 	for _, cell := range cells {
-		if s, has := c.Servers[cell.ID]; has {
+		if s, has := servers[cell.ID]; has {
 			all[s.Key] = s.Takes
 		}
 	}
@@ -91,7 +93,7 @@ func (l *learnedCosts) setup(cells []result.Cell) (sum time.Duration) {
 // parts are what a set-up of cells consists of, with the estimates: the networks in their state, and servers.
 func (l *learnedCosts) parts(cells []result.Cell) map[string]time.Duration {
 	all := map[string]time.Duration{stateOf(cells): l.Build + time.Duration(len(cells))*l.Cell}
-	for key, takes := range l.servers(cells) {
+	for key, takes := range started(l.Servers, cells) {
 		all["server "+key] = takes
 	}
 	return all

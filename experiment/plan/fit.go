@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -115,8 +116,9 @@ func (r Rules) rounds() int { return max(r.Rounds, r.MinRounds, 1) }
 type need struct {
 	costs Costs
 	rules Rules
-	build time.Duration // of one of each state
-	cells []result.Cell // kept only where states share them
+	build time.Duration            // of one of each state
+	cells []result.Cell            // kept only where states share them
+	once  map[string]time.Duration // what is started once, by its key
 }
 
 // needOf is the need of no cells.
@@ -126,6 +128,10 @@ func needOf(costs Costs, rules Rules) need {
 
 // with is the need of these cells too.
 func (n need) with(cells []result.Cell) need {
+	if once := started(n.costs.Once, cells); len(once) > 0 {
+		maps.Copy(once, n.once)
+		n.once = once
+	}
 	if !HaveStates(cells) {
 		if n.build == 0 {
 			n.build = n.costs.Build
@@ -145,14 +151,20 @@ func (n need) of(cells []result.Cell) (sum time.Duration) {
 	for _, c := range cells {
 		sum += n.costs.Cell + time.Duration(n.rules.rounds())*n.costs.burst(c)
 	}
-	for _, takes := range n.costs.servers(cells) {
+	for _, takes := range started(n.costs.Servers, cells) {
 		sum += takes
 	}
 	return sum
 }
 
 // in is how long so many builds take.
-func (n need) in(builds int) time.Duration { return n.costs.Start + time.Duration(builds)*n.build }
+func (n need) in(builds int) time.Duration {
+	all := n.costs.Start + time.Duration(builds)*n.build
+	for _, takes := range n.once {
+		all += takes
+	}
+	return all
+}
 
 // byTurns lists the loads in the order in which they are taken: the workloads by turns, each with its first combination,
 // its last, and then the others. It also gives the cells of each.

@@ -139,6 +139,33 @@ func TestFitChoosesByBudget(t *testing.T) {
 	}
 }
 
+// What is started once is charged once, and only for what is chosen: clusters of loads that the budget leaves out take none of it.
+func TestFitChargesWhatIsChosen(t *testing.T) {
+	s := builtin(t, "latency")
+	cells, rules := plan.Expand(s), plan.RulesOf(s.Design)
+	plain, err := plan.Fit(cells, costs(), rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen := plan.Measured(plain.Cells)
+	dear := costs()
+	dear.Once = map[string]plan.Server{}
+	for _, c := range cells {
+		dear.Once[c.ID] = plan.Server{Key: "of the others", Takes: time.Hour}
+	}
+	for _, c := range chosen {
+		dear.Once[c.ID] = plan.Server{Key: "of the chosen", Takes: time.Second}
+	}
+	rules.Budget += time.Second
+	f, err := plan.Fit(cells, dear, rules)
+	if err != nil || len(plan.Measured(f.Cells)) != len(chosen) {
+		t.Errorf("%d cells are kept, not %d: %v", len(plan.Measured(f.Cells)), len(chosen), err)
+	}
+	if whole := plain.Whole + time.Hour + time.Second; f.Whole < plain.Whole+time.Hour || f.Whole > whole+time.Minute {
+		t.Errorf("all would take %v, where %v and both clusters are %v", f.Whole, plain.Whole, whole)
+	}
+}
+
 func TestFitTooShort(t *testing.T) {
 	s := builtin(t, "latency")
 	rules := plan.RulesOf(s.Design)

@@ -48,7 +48,7 @@ type Session struct {
 	Wait time.Duration
 
 	Location
-	cells []result.Cell // inside a guest: those of the run that goes on
+	cells []result.Cell // of the run that is resumed; set inside a guest alone
 
 	// Expose may stand between the run and its judge and progress while it is measured; nil leaves them. What it returns is called
 	// at the end.

@@ -50,7 +50,7 @@ func shorts() []short {
 func storageFlags(store, budget string) []string {
 	return []string{
 		"--networks", "host,vxlan-routed", "--factor", "store=" + store, "--factor", "operation=randread", "--factor", "block=4KiB", "--factor", "depth=1",
-		"--factor", "clients=1", "--factor", "mtu=9000", "--factor", "link.rate=1Gbit/s", "--factor", "link.nodes=none", "--time-budget", budget,
+		"--factor", "clients=1", "--factor", "mtu=9000", "--factor", "link.rate=1Gbit/s", "--time-budget", budget,
 	}
 }
 
