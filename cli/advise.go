@@ -49,10 +49,7 @@ EXIT STATUS
 			if len(a) == 1 {
 				return env.adviseOn(a[0], o)
 			}
-			if !cmd.Flags().Changed("testbed") && o.whatIf {
-				o.testbed = kubeTestbed
-			}
-			if o.testbed, err = onWhatIf(o.testbed, o.whatIf); err != nil {
+			if o.testbed, err = onWhatIf(cmd.Flags(), o.testbed, o.whatIf); err != nil {
 				return err
 			}
 			o.call.keep(cmd.Flags())

@@ -54,10 +54,7 @@ func newDoctorCommand(env *environment) *cobra.Command {
 		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if !cmd.Flags().Changed("testbed") && o.whatIf {
-				o.testbed = kubeTestbed
-			}
-			if o.testbed, err = onWhatIf(o.testbed, o.whatIf); err != nil {
+			if o.testbed, err = onWhatIf(cmd.Flags(), o.testbed, o.whatIf); err != nil {
 				return err
 			}
 			k, err := findAble(o.testbed, func(k kind) bool { return k.examine != nil })

@@ -53,13 +53,18 @@ func findingsHere(ctx context.Context, env *environment, _ runOptions) ([]result
 	return all, err
 }
 
-// findingsOfCluster are what the doctor finds in a cluster, without what is only good to know.
-func findingsOfCluster(ctx context.Context, _ *environment, o runOptions) ([]result.Finding, error) {
+// survey looks at the cluster that the flags name, as far as its API server tells.
+func (o runOptions) survey(ctx context.Context) (survey.Survey, error) {
 	cluster, err := o.cluster.connect()
 	if err != nil {
-		return nil, err
+		return survey.Survey{}, err
 	}
-	found, err := survey.Look(ctx, cluster, survey.Options{Pods: o.driverOptions()})
+	return survey.Look(ctx, cluster, survey.Options{Pods: o.driverOptions()})
+}
+
+// findingsOfCluster are what the doctor finds in a cluster, without what is only good to know.
+func findingsOfCluster(ctx context.Context, _ *environment, o runOptions) ([]result.Finding, error) {
+	found, err := o.survey(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ EXIT STATUS
 				return err
 			}
 			var err error
-			if o.testbed, err = onWhatIf(o.testbed, o.whatIf); err != nil {
+			if o.testbed, err = onWhatIf(cmd.Flags(), o.testbed, o.whatIf); err != nil {
 				return err
 			}
 			if o.exact, err = o.counts(); err != nil {

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spf13/pflag"
+
 	"netdelta/experiment/study"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
-	"netdelta/testbed/kube/survey"
 	"netdelta/testbed/kube/whatif"
 	"netdelta/testbed/servers"
 	"netdelta/testbed/servers/server"
@@ -22,10 +23,10 @@ const (
 	whatIfUsage = "with --testbed kubernetes: a privileged pod on each node builds the lab's networks over the nodes' real cards, and measures them with the cluster's own network (docs/what-if.md)"
 )
 
-// onWhatIf is the kind of testbed that --testbed and --what-if name together.
-func onWhatIf(testbed string, asked bool) (string, error) {
+// onWhatIf is the kind of testbed that --testbed, as it was given or by its default, and --what-if name together.
+func onWhatIf(flags *pflag.FlagSet, testbed string, asked bool) (string, error) {
 	switch {
-	case asked && (testbed == "" || testbed == kubeTestbed):
+	case asked && (!flags.Changed("testbed") || testbed == "" || testbed == kubeTestbed):
 		return whatif.Kind, nil
 	case asked && testbed != whatif.Kind:
 		return "", usageError{fmt.Errorf("--%s goes with --testbed %s", whatIfFlag, kubeTestbed)}
@@ -82,11 +83,7 @@ func worthOnNodes(ctx context.Context, _ *environment, o runOptions) ([]string, 
 	if len(o.overrides.Networks) > 0 {
 		return o.overrides.Networks, nil
 	}
-	cluster, err := o.cluster.meet(ctx)
-	if err != nil {
-		return nil, err
-	}
-	found, err := survey.Look(ctx, cluster, survey.Options{Pods: o.driverOptions()})
+	found, err := o.survey(ctx)
 	if err != nil {
 		return nil, err
 	}

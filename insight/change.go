@@ -97,14 +97,14 @@ func (c *Change) hold(run result.Run) {
 		}
 	}
 	for _, f := range run.Environment.Findings {
-		if f.Topic == topicEncapsulation && (ofProduct || c.Applied != nil && c.Applied.Expect == "none") {
+		if f.Topic == TopicEncapsulation && (ofProduct || c.Applied != nil && c.Applied.Expect == "none") {
 			c.Finding = &f
 		}
 	}
 }
 
-// topicEncapsulation is what the doctor calls packets that are encapsulated without need.
-const topicEncapsulation = "encapsulation"
+// TopicEncapsulation is what the doctor calls packets that are encapsulated without need.
+const TopicEncapsulation = "encapsulation"
 
 // networkChanges sorts direct deltas by their networks. Changes to the baseline are its deltas seen from the other side.
 func networkChanges(run result.Run, direct []result.Delta) []Change {

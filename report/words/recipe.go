@@ -67,7 +67,7 @@ func findingRecipe(f result.Finding, run result.Run) recipe {
 			risk: services,
 		}
 	}
-	if f.Topic != "encapsulation" || run.Environment.Cluster == nil {
+	if f.Topic != insight.TopicEncapsulation || run.Environment.Cluster == nil {
 		return r
 	}
 	for _, m := range network.Moves() {

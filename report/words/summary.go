@@ -84,12 +84,12 @@ func answer(run result.Run) string {
 	return ""
 }
 
-// amount is a delta in percent, with its metric where more of it is better.
+// amount is a delta's change, with its metric where more of it is better.
 func amount(d result.Delta) string {
 	if insight.HigherBetter(d) {
-		return Percent(d.Ratio) + " of " + d.Metric
+		return change(d) + " of " + d.Metric
 	}
-	return Percent(d.Ratio)
+	return change(d)
 }
 
 // unknownGoals counts the goals that the run can't tell.

@@ -217,9 +217,9 @@ func (r *reader) script(line []byte) error {
 	return nil
 }
 
-// measured takes away from all latencies those that wrk has added to what it measured. It has a request begin whenever one
-// should have, at the mean interval between those of a connection, while an answer took two of them or longer. Going from the
-// longest down, each is as it was measured by the time that it is reached.
+// measured takes away from all latencies those that wrk has added to what it measured. wrk expects a connection's
+// requests at their mean interval. Where an answer took two intervals or longer, it adds the requests that should have begun meanwhile. Going
+// from the longest latency down, each count is as measured by the time that it is reached.
 func (r *reader) measured() {
 	each := r.report.Requests / int64(max(r.report.Connections, 1))
 	if each == 0 {
