@@ -108,10 +108,13 @@ func (r *recorder) markRound(round int, reason string) {
 
 // conclude records a burst, and whether others took the processor from it.
 func (s *Session) conclude(b engine.Burst, spent cpu.Spent, round int, at time.Duration) {
-	reason := ""
+	reason, least := "", 0.0
+	if s.levels {
+		least = sweptLeast
+	}
 	// A neighbour that takes the processor away under best-effort is what is measured there, and the threads of a program take it
 	// away from each other.
-	if s.Cell.Params.Conditions.QoS != result.BestEffort && !s.demand.Opaque && s.meter.Preempted(b, spent, s.share) {
+	if s.Cell.Params.Conditions.QoS != result.BestEffort && !s.demand.Opaque && s.meter.Preempted(b, spent, s.share, least) {
 		reason = pressure.ReasonPreempted
 	}
 	s.record(b, round, at, reason)

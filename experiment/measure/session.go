@@ -141,7 +141,6 @@ func (m *Context) connect(s *Session, a agents, tb testbed.Testbed, clusters map
 		sweeps := a.sweeper != nil && s.sweeps()
 		if sweeps {
 			s.runner, c.Runner, s.levels = a.sweeper, a.sweeper, true
-			s.share.Least = sweptLeast
 		}
 		server := endpoint.NewServer(c, a.servers[s.Cell.Placement], s.ports, s.cpus.server)
 		if s.endpoint = server; sweeps {

@@ -168,9 +168,17 @@ func (p Process) Proven() bool {
 	return err == nil && start >= p.Owner.Start
 }
 
-// markOf is the mark in a process's environment, "" where there is none or it can't be read.
+// execPatience is how long the environment of a process that begins a program may take to be there.
+const execPatience = 100 * time.Millisecond
+
+// markOf is the mark in a process's environment, "" where there is none or it can't be read. That of a process that begins a program
+// reads as empty for a moment, its old one being gone and the new one not there.
 func markOf(pid int) string {
-	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	env, err := environment(pid)
+	for end := time.Now().Add(execPatience); err == nil && len(env) == 0 && runsProgram(pid) && time.Now().Before(end); {
+		time.Sleep(100 * time.Microsecond)
+		env, err = environment(pid)
+	}
 	if err != nil {
 		return ""
 	}
@@ -180,6 +188,27 @@ func markOf(pid int) string {
 		}
 	}
 	return ""
+}
+
+// environment reads a process's environment, in one piece: between two reads it may be gone.
+func environment(pid int) ([]byte, error) {
+	const usual = 64 << 10 // bytes
+	f, err := procfile.Open(fmt.Sprintf("/proc/%d/environ", pid), usual)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Read()
+}
+
+// runsProgram tells whether a process is none of the kernel's threads and has not ended.
+func runsProgram(pid int) bool {
+	_, fields, err := procfile.Stat("/proc", pid)
+	if err != nil || fields[procfile.StatState] == "Z" || fields[procfile.StatState] == "X" {
+		return false
+	}
+	flags, err := strconv.ParseUint(fields[procfile.StatFlags], 10, 64)
+	return err == nil && flags&procfile.KernelThread == 0
 }
 
 const tempPrefix = "netdelta-"

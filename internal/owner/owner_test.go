@@ -156,3 +156,26 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
+
+// A process that begins one program after the other is seen each time, also in the moment in which it has no environment.
+func TestProcessThatBeginsPrograms(t *testing.T) {
+	mark := self(t).String() + "-1"
+	script := filepath.Join(t.TempDir(), "again")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec \"$0\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(script)
+	cmd.Env = append(os.Environ(), owner.Variable+"="+mark)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	}()
+	for n := range 5_000 {
+		if p, ok := owner.ProcessOf(cmd.Process.Pid); !ok || p.Mark != mark {
+			t.Fatalf("look %d: %+v, %v", n, p, ok)
+		}
+	}
+}

@@ -58,6 +58,9 @@ const (
 	StatStart     = 19
 )
 
+// KernelThread is the flag of a thread of the kernel in a process's stat, which no program can set: PF_KTHREAD of linux/sched.h.
+const KernelThread = 0x200000
+
 // Stat reads a process's name and the fields of its stat after that, in the proc file system at root ("/proc"). There are at least
 // as many fields as the places above.
 func Stat(root string, pid int) (name string, fields []string, err error) {

@@ -56,9 +56,6 @@ func (k *Kernel) Close() error {
 	return k.stat.Close()
 }
 
-// kernelThread is the bit of a process's flags that a program can't set: PF_KTHREAD of the kernel.
-const kernelThread = 0x00200000
-
 // ksoftirqd finds the kernel's threads for deferred soft interrupts. A program may give itself the same name.
 func ksoftirqd(root string) (map[int]int, error) {
 	pids, err := procfile.Processes(root)
@@ -81,7 +78,7 @@ func ksoftirqd(root string) (map[int]int, error) {
 func softirqThread(name string, fields []string) (cpu int, ok bool) {
 	number, found := strings.CutPrefix(name, "ksoftirqd/")
 	flags, err := strconv.ParseUint(fields[procfile.StatFlags], 10, 64)
-	if !found || err != nil || flags&kernelThread == 0 {
+	if !found || err != nil || flags&procfile.KernelThread == 0 {
 		return 0, false
 	}
 	cpu, err = strconv.Atoi(number)

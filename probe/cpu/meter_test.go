@@ -265,16 +265,16 @@ func TestPreempted(t *testing.T) {
 		{"two processors, for unknown reasons", &Meter{kernel: &Kernel{}, server: 50, cpus: []int{0, 1}}, 6 * ms, Spent{Client: 1 * ms}, false, false},
 		{"another machine", &Meter{kernel: &Kernel{}, cpus: []int{1}}, 6 * ms, Spent{Client: 1 * ms}, false, false},
 	} {
-		if got := c.meter.Preempted(engine.Burst{Span: c.span}, c.s, &pressure.Share{}); got != c.first {
+		if got := c.meter.Preempted(engine.Burst{Span: c.span}, c.s, &pressure.Share{}, 0); got != c.first {
 			t.Errorf("%s, as the first: %v, want %v", c.name, got, c.first)
 		}
 		var usual pressure.Share
 		for range 20 {
-			if b, s := quiet(); c.meter.Preempted(b, s, &usual) {
+			if b, s := quiet(); c.meter.Preempted(b, s, &usual, 0) {
 				t.Fatalf("%s: a usual burst counts as preempted", c.name)
 			}
 		}
-		if got := c.meter.Preempted(engine.Burst{Span: c.span}, c.s, &usual); got != c.want {
+		if got := c.meter.Preempted(engine.Burst{Span: c.span}, c.s, &usual, 0); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

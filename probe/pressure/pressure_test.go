@@ -236,14 +236,14 @@ func TestThresholds(t *testing.T) {
 func TestShare(t *testing.T) {
 	var s Share
 	for i := range calibrationBursts {
-		if s.Disturbed(0.95) {
+		if s.Disturbed(0.95, 0) {
 			t.Fatalf("calibrating burst %d was called disturbed", i)
 		}
 	}
-	if s.Disturbed(0.94) || s.Disturbed(0.99) {
+	if s.Disturbed(0.94, 0) || s.Disturbed(0.99, 0) {
 		t.Error("a usual burst was called disturbed")
 	}
-	if !s.Disturbed(0.5) {
+	if !s.Disturbed(0.5, 0) {
 		t.Error("a burst that lost half its processor was not noticed")
 	}
 }

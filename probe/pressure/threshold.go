@@ -89,10 +89,6 @@ func sampling(l Load) float64 {
 // Share calibrates and judges how much of a burst's time its own processes had the processor. Where both ends of a
 // workload are pinned to one processor the share is close to 1, and what is missing was taken by others.
 type Share struct {
-	// Least is the share of its time that a burst must miss at least to be called disturbed; 0 is a tenth. Where it is made of many
-	// visits of which the median counts, it can miss more.
-	Least float64
-
 	quiet []float64
 	low   float64
 }
@@ -100,12 +96,13 @@ type Share struct {
 // calibrationBursts is how many bursts set the usual share of a cell.
 const calibrationBursts = 8
 
-// Disturbed takes the share of one burst and says whether it is too small; the first bursts calibrate and are never so.
-func (s *Share) Disturbed(share float64) bool {
+// Disturbed takes the share of one burst and says whether it is too small; the first bursts calibrate and are never so. least is the
+// share of its time that a burst must miss at least; 0 is a tenth.
+func (s *Share) Disturbed(share, least float64) bool {
 	if len(s.quiet) < calibrationBursts {
 		s.quiet = append(s.quiet, share)
 		if len(s.quiet) == calibrationBursts {
-			s.low = stats.Median(s.quiet) - max(cmp.Or(s.Least, shareFloor), deviations*stats.MAD(s.quiet))
+			s.low = stats.Median(s.quiet) - max(cmp.Or(least, shareFloor), deviations*stats.MAD(s.quiet))
 		}
 		return false
 	}

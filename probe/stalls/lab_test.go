@@ -76,7 +76,7 @@ func (c *cell) burst(t *testing.T, run time.Time) {
 		t.Fatal(err)
 	}
 	// Others on the processor are no stall of the network, and must not be taken for one.
-	if c.meter.Preempted(b, spent, &c.share) {
+	if c.meter.Preempted(b, spent, &c.share, 0) {
 		c.trial.Bursts.Disturbed[last] = pressure.ReasonPreempted
 	}
 }
