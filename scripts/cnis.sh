@@ -79,22 +79,23 @@ measure() {
 	watched "$folder/churn" churn >"$folder/ready"
 	bin/netdelta run docs/results/cnis.yaml --image localhost/netdelta/programs:1 --node-agent --quiet --time-budget "$budget" --out "$folder/run" >"$folder/run.txt" || true
 	case $cni in bridge | flannel-*) "$cluster" switch --policy kube-network-policies ;; esac
-	bin/netdelta policies --image localhost/netdelta/programs:1 --fresh --rules 1 --repeat "$repeat" --every 5ms --out "$folder/policies.json" >"$folder/policies.txt" 2>&1 || true
+	bin/netdelta policies --image localhost/netdelta/programs:1 --fresh --rules 1 --repeat "$repeat" --every 5ms --json --out "$folder/policies" >"$folder/policies.json" || true
 	"$cluster" down
 	trap - EXIT
 }
 
-# table WORKLOAD PLACEMENT prints the costs of a workload under all CNIs.
+# table WORKLOAD prints the costs of a workload under all CNIs: across nodes, and in the last two columns on one node.
 table() {
 	local cni
-	printf '\n### %s, %s\n\n| CNI | host | pod | pod against host | clusterip against host |\n| --- | --: | --: | --: | --: |\n' "$1" "$2"
+	printf '\n### %s\n\n| CNI | host | pod | pod against host | clusterip against host | on one node: pod | clusterip |\n| --- | --: | --: | --: | --: | --: | --: |\n' "$1"
 	for cni in "${cnis[@]}"; do
-		jq -r --arg cni "$cni" --arg workload "$1" --arg placement "$2" '
+		jq -r --arg cni "$cni" --arg workload "$1" '
 			def pct: (. - 1) * 1000 | round / 10 | if . > 0 then "+\(.)" else "\(.)" end;
 			def amount($unit): if $unit == "ns" then "\(. / 100 | round / 10) µs" elif $unit == "bit/s" then "\(. / 1e8 | round / 10) Gbit/s" else "\(round)/s" end;
 			def delta: if . == null then "-" else "\(.ratio | pct)% [\(.ratio_low | pct), \(.ratio_high | pct)]" end;
-			[.deltas[] | select(.headline and .workload == $workload and .placement == $placement)] | select(length > 0) | (INDEX(.network)) as $d |
-			"| `\($cni)` | \(.[0].baseline_value | amount($d.pod.unit)) | \($d.pod.value | amount($d.pod.unit)) | \($d.pod | delta) | \($d.clusterip | delta) |"
+			def of($placement): [.deltas[] | select(.headline and .workload == $workload and .placement == $placement)] | INDEX(.network);
+			of("cross-node") as $across | of("same-node") as $one | $across.pod | select(. != null) |
+			"| `\($cni)` | \(.baseline_value | amount($across.pod.unit)) | \(.value | amount($across.pod.unit)) | \(delta) | \($across.clusterip | delta) | \($one.pod | delta) | \($one.clusterip | delta) |"
 		' "$out/$cni/run/result.json"
 	done
 }
@@ -108,10 +109,8 @@ proved() {
 
 # tables prints what came out for all CNIs.
 tables() {
-	local cni workload placement
-	for workload in tcp-rr udp-rr tcp-crr tcp-stream http; do
-		for placement in cross-node same-node; do table "$workload" "$placement"; done
-	done
+	local cni workload
+	for workload in tcp-rr udp-rr tcp-crr tcp-stream http; do table "$workload"; done
 	proved
 	printf '\n### Agents\n\n| CNI | in force after | a pod is ready after, median (at most) | memory and processor time at rest, of each program of a node | while pods come and go |\n| --- | --: | --: | --- | --- |\n'
 	for cni in "${cnis[@]}"; do

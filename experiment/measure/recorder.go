@@ -181,10 +181,10 @@ type BurstSize struct {
 func SizeOf(burst time.Duration, visit int, d workload.Demand) BurstSize {
 	s := BurstSize{length: max(burst, d.Burst), Visit: visit}
 	s.deadline, s.Cost = s.length+hangAfter, s.length+s.length/warmupShare+exchange
-	if len(d.Programs) > 0 {
+	if len(d.Programs) > 0 || d.Burst > 0 {
 		s.deadline = s.length + programHangAfter
 	}
-	if d.Burst > 0 { // a program that is started for each burst
+	if d.Burst > 0 { // a program that is started for each burst, that of a user's own database too
 		s.Cost += programStart
 	}
 	if s.Visit == 0 {

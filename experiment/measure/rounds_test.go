@@ -2,8 +2,10 @@ package measure
 
 import (
 	"testing"
+	"time"
 
 	"netdelta/result"
+	"netdelta/workload"
 )
 
 // What is usual in one state of a cluster says nothing of another one.
@@ -15,5 +17,23 @@ func TestEachStateHasItsOwnUsualLoad(t *testing.T) {
 	first := in("vxlan")
 	if first == in("routes") || first == in("") || first != in("vxlan") {
 		t.Error("states share what is usual, or one has it twice")
+	}
+}
+
+// A program that makes the load starts and ends within the deadline of each burst, also where the server is the user's own and none of
+// netdelta's programs serve.
+func TestProgramsHaveTimeToStart(t *testing.T) {
+	const burst = 2 * time.Second
+	for name, c := range map[string]struct {
+		demand workload.Demand
+		want   time.Duration
+	}{
+		"the engine":                     {workload.Demand{}, burst + hangAfter},
+		"a server that is a program":     {workload.Demand{Programs: []workload.Program{{Name: "nginx"}}}, burst + programHangAfter},
+		"a load on a database elsewhere": {workload.Demand{Burst: burst}, burst + programHangAfter},
+	} {
+		if got := SizeOf(burst, 0, c.demand).spec().Deadline; got != c.want {
+			t.Errorf("%s: a burst of %v is given up after %v, want %v", name, burst, got, c.want)
+		}
 	}
 }
