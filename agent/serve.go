@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"netdelta/engine"
@@ -96,6 +97,7 @@ type operation func(rpc.Request) (any, error)
 
 // operations are all that an agent does.
 func (s *server) operations() map[string]operation {
+	cards := sync.OnceValue(machine.CardInterrupts)
 	return map[string]operation{
 		opServe:        s.opens(serve),
 		opDial:         s.opens(connect),
@@ -122,7 +124,7 @@ func (s *server) operations() map[string]operation {
 			return Hello{Greeting: rpc.Greet(), PID: os.Getpid(), Place: place()}, nil
 		},
 		opClock:    func(r rpc.Request) (any, error) { return Reading{Received: r.Received, Answered: Now()}, nil },
-		opCounters: func(rpc.Request) (any, error) { return machine.ReadCounters() },
+		opCounters: func(rpc.Request) (any, error) { return machine.ReadCounters(cards()) },
 		opMachine:  func(rpc.Request) (any, error) { return machine.Describe(machine.Version()) },
 		opBurn:     takes(func(b Burning) (any, error) { return nil, s.burners.burn(b) }),
 		opRest:     func(rpc.Request) (any, error) { s.burners.rest(); return nil, nil },

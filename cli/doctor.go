@@ -218,14 +218,12 @@ func (env *environment) examine(ctx context.Context, refused *testbed.Permission
 	findings := []finding{
 		{Topic: "kernel", OK: true, Says: strings.TrimSpace(fmt.Sprintf("%s %s, %s", about.Kernel, about.Arch, about.OS))},
 		{Topic: "processor", OK: true, Says: fmt.Sprintf("%d x %s%s", about.CPU.Count, about.CPU.Model, onVirtual(about.Virtual))},
-		examineClock(about.Clock),
 	}
-	cpus, err := examineCPUs()
+	conditions, err := examineConditions(about)
 	if err != nil {
 		return nil, err
 	}
-	findings = append(findings, cpus, examinePressure())
-	findings = append(findings, env.examineRights(refused)...)
+	findings = append(append(findings, conditions...), env.examineRights(refused)...)
 	for _, n := range network.Catalogue() {
 		findings = append(findings, tried("network "+n.Name, "runs in the lab", env.lab.Supports(ctx, testbed.Spec{Network: n.Name, Family: result.IPv4})))
 	}
@@ -248,14 +246,22 @@ func onVirtual(hypervisor string) string {
 	return " on " + hypervisor
 }
 
-func examineClock(source string) finding {
-	f := finding{Topic: "clock", OK: true, Says: source}
-	if source != "tsc" && source != "arch_sys_counter" {
-		f.OK = false
-		f.Says += ": reading it costs more than a counter in the processor"
-		f.Fix = "differences stay right; if the processor's own counter is stable, boot with clocksource=tsc"
+// examineConditions looks at what of this machine changes what is measured on it.
+func examineConditions(about result.Environment) ([]finding, error) {
+	cpus, err := examineCPUs()
+	if err != nil {
+		return nil, err
 	}
-	return f
+	return append(examineSettings(about), cpus, examinePressure(),
+		tried("packet samples", "packets can be seen on their way (AF_PACKET)", lab.TrySample()), examineProcessTime(), examineBuffers()), nil
+}
+
+// examineSettings looks at a machine's clock, idle states and governor.
+func examineSettings(about result.Environment) (all []finding) {
+	for _, f := range machine.Settings(about) {
+		all = append(all, finding{Topic: f.Topic, OK: f.Fix == "", Says: f.Says, Fix: f.Fix})
+	}
+	return all
 }
 
 func examineCPUs() (finding, error) {

@@ -13,7 +13,6 @@ import (
 	"netdelta/network"
 	"netdelta/probe/pressure"
 	"netdelta/testbed"
-	"netdelta/testbed/lab"
 	"netdelta/testbed/lab/rootless"
 )
 
@@ -27,8 +26,7 @@ func (env *environment) examineRights(refused *testbed.PermissionError) []findin
 		tried("firewall", "nftables rules can be made", env.lab.Has(network.NeedRules)),
 		tried("iptables", "policies and services of iptables can be had", env.lab.Has(network.NeedIPTables)),
 		tried("ipvs", "services of IPVS can be had", env.lab.Has(network.NeedIPVS)),
-		tried("packet samples", "packets can be seen on their way (AF_PACKET)", lab.TrySample()),
-		examineProcessTime(), examineBuffers(), examineEBPF(),
+		examineEBPF(),
 	)
 	if _, err := exec.LookPath("nsenter"); err != nil {
 		all = append(all, finding{

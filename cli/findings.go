@@ -3,9 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
+	"netdelta/internal/machine"
 	"netdelta/result"
 	"netdelta/testbed/kube/survey"
 )
@@ -42,11 +42,15 @@ func (k kind) look(ctx context.Context, env *environment, o runOptions) ([]resul
 
 // findingsHere are what the doctor finds on this machine that changes what is measured. What can't be measured on it is in the run
 // itself: networks and workloads that are unsupported.
-func findingsHere(ctx context.Context, env *environment, _ runOptions) ([]result.Finding, error) {
-	found, err := env.diagnose(ctx)
+func findingsHere(context.Context, *environment, runOptions) ([]result.Finding, error) {
+	about, err := machine.Describe(machine.Version())
+	if err != nil {
+		return nil, err
+	}
+	found, err := examineConditions(about)
 	var all []result.Finding
 	for _, f := range found {
-		if !f.OK && slices.Contains([]string{"clock", "placement", "pressure", "packet samples", "processor time", "socket buffers"}, f.Topic) {
+		if !f.OK {
 			all = append(all, result.Finding{Topic: f.Topic, Says: f.Says, Fix: f.Fix})
 		}
 	}

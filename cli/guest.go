@@ -41,7 +41,11 @@ func newGuestRunCommand(env *environment) *cobra.Command {
 		Hidden: true,
 		Args:   args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s := session.Session{Provider: lab.NewDriver(network.Catalogue()), Workloads: env.workloads, Judge: words.NewJudge(env.workloads)}
+			found, err := findingsHere(cmd.Context(), env, runOptions{})
+			if err != nil {
+				return err
+			}
+			s := session.Session{Provider: lab.NewDriver(network.Catalogue()), Workloads: env.workloads, Judge: words.NewJudge(env.workloads), Findings: found}
 			return s.ServeGuest(cmd.Context(), env.in, env.known(), guest.NewWriter(env.out))
 		},
 	}

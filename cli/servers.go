@@ -5,13 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/pflag"
 
 	"netdelta/experiment/study"
 	"netdelta/report/ui"
+	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/servers"
 	"netdelta/testbed/servers/server"
@@ -125,18 +124,13 @@ func serverFindings(seen servers.Seen, taken bool) (all []finding) {
 	if r.OS != "" {
 		r.OS += ", "
 	}
-	all = append(all,
-		finding{Topic: topic("system"), OK: true, Says: fmt.Sprintf("Linux %s %s, %s%d x %s%s", r.Kernel, r.Arch, r.OS, r.CPU.Count, r.CPU.Model, onVirtual(r.Virtual))},
-		rename(examineClock(r.Clock), topic("clock")),
-	)
+	all = append(all, finding{Topic: topic("system"), OK: true, Says: fmt.Sprintf("Linux %s %s, %s%d x %s%s", r.Kernel, r.Arch, r.OS, r.CPU.Count, r.CPU.Model, onVirtual(r.Virtual))})
 	if r.CPU.NUMA > 1 {
 		all = append(all, finding{Topic: topic("memory"), OK: true, Says: fmt.Sprintf("%d NUMA nodes: a processor far from its card takes longer", r.CPU.NUMA)})
 	}
-	if r.CPU.Idle != "" {
-		all = append(all, idle(r.CPU.Idle, topic("idle states")))
-	}
-	if r.CPU.Governor != "" && r.CPU.Governor != "performance" {
-		all = append(all, finding{Topic: topic("governor"), Says: r.CPU.Governor + ": the processors' speed follows the load", Fix: "cpupower frequency-set -g performance, for the time of the run"})
+	for _, f := range examineSettings(result.Environment{Clock: r.Clock, CPU: r.CPU}) {
+		f.Topic = topic(f.Topic)
+		all = append(all, f)
 	}
 	if r.Rights != "" {
 		all = append(all, finding{Topic: topic("rights"), Says: r.Rights, Fix: "name a user who is root, as ssh:root@host, or give --sudo"})
@@ -178,19 +172,6 @@ func serverFindings(seen servers.Seen, taken bool) (all []finding) {
 	return all
 }
 
-// idleMost is how long a processor may take to wake without being a matter: less than a round trip of a fast network.
-const idleMost = 10 // µs
-
-// idle is what the doctor says of the deepest idle state, as machine.Describe names it.
-func idle(state, topic string) finding {
-	name, wakes, _ := strings.Cut(state, ", ")
-	f := finding{Topic: topic, OK: true, Says: fmt.Sprintf("down to %s, from which a processor takes %s to wake", name, wakes)}
-	if us, err := strconv.Atoi(strings.TrimSuffix(wakes, " µs")); err == nil && us > idleMost {
-		f.OK, f.Fix = false, fmt.Sprintf("cpupower idle-set -D %d, for the time of the run", idleMost)
-	}
-	return f
-}
-
 // wayFinding is what the doctor says of the way to another server.
 func wayFinding(w server.Way, topic string) finding {
 	switch {
@@ -203,11 +184,6 @@ func wayFinding(w server.Way, topic string) finding {
 		}
 	}
 	return finding{Topic: topic, OK: true, Says: fmt.Sprintf("packets of %d bytes arrive, the card's MTU", w.MTU)}
-}
-
-func rename(f finding, topic string) finding {
-	f.Topic = topic
-	return f
 }
 
 // cleanServers removes what killed runs left on servers, and says how much it was.

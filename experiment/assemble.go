@@ -129,11 +129,11 @@ func shareCPUs(cells []result.Cell) (measuring, controlling []int, err error) {
 	return measuring, controlling, nil
 }
 
-// onNodes describes a run that was measured on the nodes of a cluster: those that agents have seen, in place of this machine. What the
-// cluster says of a node is kept; what only its own kernel can say is added.
+// onNodes describes a run that was measured on other machines: those that agents have seen. Of the nodes of a cluster, which are described in
+// place of this machine, what the cluster says is kept, and what only a node's own kernel can say is added.
 func onNodes(e result.Environment, seen map[string]result.Environment) result.Environment {
 	if len(seen) == 0 {
-		return e // nothing was measured: the cluster is as it says of itself
+		return e // nothing was measured there: the cluster is as it says of itself
 	}
 	// A lab's part on a node has names of its own.
 	seen = maps.Clone(seen)
@@ -143,6 +143,14 @@ func onNodes(e result.Environment, seen map[string]result.Environment) result.En
 			delete(seen, own)
 			seen[s.Name] = is
 		}
+	}
+	e.Findings = append(slices.Clip(e.Findings), findingsOn(seen)...)
+	if e.Cluster == nil {
+		if len(e.Servers) == 0 { // guests, of which their provider knows less than they do
+			is := seen[slices.Min(slices.Collect(maps.Keys(seen)))]
+			e.Kernel, e.Arch, e.OS, e.Boot, e.CPU, e.Memory, e.Clock = is.Kernel, is.Arch, is.OS, is.Boot, is.CPU, is.Memory, is.Clock
+		}
+		return e
 	}
 	about := *e.Cluster
 	told := map[string]result.ClusterNode{}
@@ -159,6 +167,43 @@ func onNodes(e result.Environment, seen map[string]result.Environment) result.En
 	}
 	e.Cluster = &about
 	return summed(e)
+}
+
+// findingsOn are what the doctor finds on machines that could be better, each once with the names of its machines.
+func findingsOn(seen map[string]result.Environment) (all []result.Finding) {
+	on := map[result.Finding][]string{}
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		for _, f := range machine.Settings(seen[name]) {
+			if f.Fix != "" && on[f] == nil {
+				all = append(all, f)
+			}
+			on[f] = append(on[f], name)
+		}
+	}
+	for i, f := range all {
+		if names := on[f]; len(names) == len(seen) && len(names) > 1 {
+			all[i].Topic += " on all nodes"
+		} else {
+			all[i].Topic += " on " + strings.Join(names, ", ")
+		}
+	}
+	return all
+}
+
+// struck says which processors of servers took their cards' interrupts.
+func struck(servers []result.Server) (notes []string) {
+	for _, s := range servers {
+		var parts []string
+		for cpu, n := range s.Struck {
+			if n > 0 {
+				parts = append(parts, fmt.Sprintf("%s on CPU %d", unit.Thousands(n), cpu))
+			}
+		}
+		if len(parts) > 0 {
+			notes = append(notes, fmt.Sprintf("interrupts of the cards of %s while it was measured: %s", s.Name, strings.Join(parts, ", ")))
+		}
+	}
+	return notes
 }
 
 // summed fills in what an environment has of one machine with what all nodes have alike, or with each of what they differ in.

@@ -19,3 +19,36 @@ func TestNodesOfServers(t *testing.T) {
 		t.Errorf("the nodes are %q", names)
 	}
 }
+
+// Where the provider does not describe its nodes, the record has what the first one is, and not what this machine is.
+func TestNodesDescribeThemselves(t *testing.T) {
+	here := result.Environment{Kernel: "6.1", Boot: "here", Clock: "tsc", CPU: result.CPU{Model: "fast"}, Virtual: "QEMU"}
+	e := onNodes(here, map[string]result.Environment{"node1": {Kernel: "5.0"}, "node0": {Kernel: "6.12", Boot: "there", Clock: "tsc", CPU: result.CPU{Model: "emulated"}}})
+	if e.Kernel != "6.12" || e.Boot != "there" || e.CPU.Model != "emulated" || e.Virtual != "QEMU" {
+		t.Errorf("the environment is %+v", e)
+	}
+}
+
+// The record says which processors of a server took its cards' interrupts.
+func TestInterruptsOfServers(t *testing.T) {
+	notes := struck([]result.Server{{Name: "a", Struck: []uint64{12345, 0, 7}}, {Name: "b", Struck: []uint64{0, 0}}, {Name: "c"}})
+	if want := []string{"interrupts of the cards of a while it was measured: 12,345 on CPU 0, 7 on CPU 2"}; !slices.Equal(notes, want) {
+		t.Errorf("%q", notes)
+	}
+}
+
+// What the doctor finds on servers is in the record under the names that the user gave them, and once where it is the same on several.
+func TestFindingsOnServers(t *testing.T) {
+	seen := map[string]result.Environment{
+		"node0": {Clock: "hpet", CPU: result.CPU{Governor: "powersave", Idle: "C1, 2 µs"}}, "node1": {Clock: "tsc", CPU: result.CPU{Governor: "powersave"}},
+	}
+	before := result.Finding{Topic: "placement"}
+	e := onNodes(result.Environment{Servers: []result.Server{{Name: "a"}, {Name: "b"}}, Findings: []result.Finding{before}}, seen)
+	var topics []string
+	for _, f := range e.Findings {
+		topics = append(topics, f.Topic)
+	}
+	if want := []string{"placement", "clock on a", "governor on all nodes"}; !slices.Equal(topics, want) || e.Cluster != nil {
+		t.Errorf("the doctor's findings are about %q, want %q", topics, want)
+	}
+}

@@ -93,11 +93,8 @@ func (r *runner) measure(ctx context.Context) error {
 		r.Run.Ended = plan.EndedFailed
 	}
 	err = errors.Join(err, r.strategy.Close(), m.Targets.Release(ctx), r.writer.close(), r.Kernel.Close(), r.rounds.Close())
-	r.Run.Environment = m.Observed.Environment(r.Run.Environment)
-	if r.Run.Environment.Cluster != nil {
-		r.Run.Environment = onNodes(r.Run.Environment, m.Observed.Nodes())
-	}
-	r.Run.Notes = append(m.Observed.Notes(r.Run.Notes), m.Health.Notes()...)
+	r.Run.Environment = onNodes(m.Observed.Environment(r.Run.Environment), m.Observed.Nodes())
+	r.Run.Notes = slices.Concat(m.Observed.Notes(r.Run.Notes), struck(r.Run.Environment.Servers), m.Health.Notes())
 	r.Run.Notes = r.scheduler.Shed().Explain(r.Run.Notes)
 	return err
 }

@@ -59,6 +59,7 @@ func differences(before, after result.Run) []result.Difference {
 	add(GroupTestbed, "network of the cluster's pods", was.Network, is.Network)
 	add(GroupTestbed, "services by", was.Proxy, is.Proxy)
 	add(GroupTestbed, "nodes", nodeNames(was), nodeNames(is))
+	add(GroupTestbed, "cards of the servers", cards(a.Servers), cards(b.Servers))
 	add(GroupTestbed, "processors measured on", processors(a.Measuring), processors(b.Measuring))
 	all = append(all, linkDifferences(a.Links, b.Links)...)
 	if len(a.Sysctls) == 0 || len(b.Sysctls) == 0 {
@@ -91,6 +92,22 @@ func nodeNames(c result.Cluster) string {
 		names = append(names, strings.TrimSpace(strings.Join([]string{n.Name, n.Kubelet, n.Runtime}, " ")))
 	}
 	return strings.Join(names, ", ")
+}
+
+// cards are what joined the nodes that were servers.
+func cards(servers []result.Server) string {
+	var all []string
+	for _, s := range servers {
+		text := fmt.Sprintf("%s %s:%s, MTU %d", s.Name, s.Mode, s.Card, s.MTU)
+		if s.Speed > 0 {
+			text += ", " + unit.BitsPerSecond(s.Speed).String()
+		}
+		if s.Bond != "" {
+			text += ", " + s.Bond
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "; ")
 }
 
 // kept is how many settings were recorded, "" for none.

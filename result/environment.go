@@ -31,7 +31,7 @@ type Environment struct {
 	// Measuring is the processor that the workload was pinned to, and Controlling are the processors that this program runs on.
 	Measuring   []int `json:"measuring_cpus"`
 	Controlling []int `json:"controlling_cpus"`
-	// Findings are what the doctor found that could be better, before the run.
+	// Findings are what the doctor found on the testbed that could be better.
 	Findings []Finding `json:"findings,omitempty"`
 	// Cluster is what the run was measured on in place of this machine; nil where it was this machine.
 	Cluster *Cluster `json:"cluster,omitempty"`
@@ -56,6 +56,10 @@ type Server struct {
 	// Queues is how many queues the card receives by, and Interrupts are the processors that its interrupts go to: "0,2-3".
 	Queues     int    `json:"queues,omitempty"`
 	Interrupts string `json:"interrupts,omitempty"`
+	// Bond is how a card that is a bond shares what it sends among its links: "802.3ad, layer3+4".
+	Bond string `json:"bond,omitempty"`
+	// Struck is how many interrupts of the machine's network cards each processor took while it was measured, by the processor's number.
+	Struck []uint64 `json:"struck,omitempty"`
 }
 
 // Finding is something that the doctor found on the testbed, with the fix where it knows one.

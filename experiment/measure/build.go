@@ -130,7 +130,7 @@ func (m *Context) openGroup(ctx context.Context, b *Build, g Group) []*Session {
 	if b.sweeps && m.able.OwnsNodes {
 		agents.sweeper, err = m.sweeperOf(ctx, b, agents.client.Pod())
 	}
-	if err == nil && m.nodesSay {
+	if err == nil && !m.able.SharesMachine {
 		err = m.Observed.meet(ctx, slices.AppendSeq([]*agent.Agent{agents.client}, maps.Values(agents.servers)))
 	}
 	if err == nil {

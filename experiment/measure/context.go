@@ -52,11 +52,9 @@ type Context struct {
 	Targets  *endpoint.Targets
 	Observed *Observed
 
-	seed uint64
-	able testbed.Capabilities
-	// nodesSay says that agents describe their machines, which are not this one.
-	nodesSay bool
-	ports    map[result.Setting]endpoint.Ports
+	seed  uint64
+	able  testbed.Capabilities
+	ports map[result.Setting]endpoint.Ports
 	// shares are what bursts of each cell usually get of their processor, over all builds: a load that begins in the middle of a run
 	// must not become what a later build takes for usual.
 	shares map[string]*pressure.Share
@@ -69,8 +67,7 @@ type Context struct {
 func NewContext(c Config, run result.Run) *Context {
 	m := &Context{
 		Config: c, Health: endpoint.NewHealth(), Observed: newObserved(), seed: run.Seed,
-		able: c.Driver.Capabilities(), nodesSay: run.Environment.Cluster != nil,
-		ports: assignPorts(run.Cells, c.Workloads), shares: map[string]*pressure.Share{}, ownPods: map[string]bool{},
+		able: c.Driver.Capabilities(), ports: assignPorts(run.Cells, c.Workloads), shares: map[string]*pressure.Share{}, ownPods: map[string]bool{},
 	}
 	m.Targets = &endpoint.Targets{Driver: c.Driver, Program: c.Program, Password: c.Password, Health: m.Health}
 	if !m.able.OwnsNodes || m.able.SharesPorts { // the ports may be taken: the kernel chooses

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"netdelta/agent"
+	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
 )
@@ -28,10 +29,11 @@ type Observed struct {
 	said     []string // by testbeds
 	versions map[string]string
 	nodes    map[string]result.Environment
+	struck   map[string][]uint64 // as result.Server.Struck, by node
 }
 
 func newObserved() *Observed {
-	return &Observed{networks: map[string]bool{}, versions: map[string]string{}, nodes: map[string]result.Environment{}}
+	return &Observed{networks: map[string]bool{}, versions: map[string]string{}, nodes: map[string]result.Environment{}, struck: map[string][]uint64{}}
 }
 
 // unknown notes what can't be told here.
@@ -85,6 +87,20 @@ func (o *Observed) meet(ctx context.Context, agents []*agent.Agent) error {
 		o.mu.Unlock()
 	}
 	return nil
+}
+
+// interrupted adds how many interrupts each processor of a node took from one time to another.
+func (o *Observed) interrupted(node string, before, after []uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for cpu, n := range after {
+		if cpu == len(o.struck[node]) {
+			o.struck[node] = append(o.struck[node], 0)
+		}
+		if cpu < len(before) && n > before[cpu] {
+			o.struck[node][cpu] += n - before[cpu]
+		}
+	}
 }
 
 // Nodes are the machines of pods elsewhere, by node.
@@ -143,6 +159,10 @@ func (o *Observed) Environment(e result.Environment) result.Environment {
 		known := maps.Clone(o.versions)
 		maps.Copy(known, e.Versions)
 		e.Versions = known
+	}
+	e.Servers = slices.Clone(e.Servers)
+	for i := range e.Servers {
+		e.Servers[i].Struck = o.struck[network.InNode(i).String()]
 	}
 	return e
 }

@@ -32,7 +32,7 @@ type Rounds struct {
 
 // NewRounds returns the rounds of a run that began at the given time. swapped says that networks are swapped live.
 func NewRounds(m *Context, began time.Time, swapped bool) *Rounds {
-	return &Rounds{context: m, swapped: swapped, began: began, machines: &machineWatch{here: m.Machine, unread: map[string]bool{}}, usual: map[string]*calibration{}}
+	return &Rounds{context: m, swapped: swapped, began: began, machines: &machineWatch{here: m.Machine, observed: m.Observed, unread: map[string]bool{}}, usual: map[string]*calibration{}}
 }
 
 // Close closes what the rounds read the machines' state from.
@@ -261,16 +261,18 @@ func explainLosses(ctx context.Context, sessions []*Session) {
 // machineWatch observes the load of the machines that rounds are measured on: this machine, or the agents' machines through one agent
 // on each.
 type machineWatch struct {
-	here   *pressure.Reader // nil where agents watch
-	before []machineSample
-	unread map[string]bool // sentences on machines whose counters can't be read
+	here     *pressure.Reader // nil where agents watch
+	observed *Observed        // is told of their interrupts
+	before   []machineSample
+	unread   map[string]bool // sentences on machines whose counters can't be read
 }
 
 // machineSample is a machine at one time.
 type machineSample struct {
-	agent  *agent.Agent // nil for this machine
-	sample pressure.Sample
-	err    error
+	agent      *agent.Agent // nil for this machine
+	sample     pressure.Sample
+	interrupts []uint64
+	err        error
 }
 
 // begin starts a span.
@@ -302,6 +304,7 @@ func (w *machineWatch) end(ctx context.Context) (pressure.Load, error) {
 	for i, v := range w.read(ctx, agents) {
 		if v.err == nil && w.before[i].err == nil {
 			loads = append(loads, v.sample.Since(w.before[i].sample))
+			w.observed.interrupted(v.agent.Pod().Node(), w.before[i].interrupts, v.interrupts)
 		}
 	}
 	return pressure.Worst(loads), ctx.Err()
@@ -316,6 +319,7 @@ func (w *machineWatch) read(ctx context.Context, agents []*agent.Agent) []machin
 			samples[i].agent = a
 			counters, err := a.Counters(ctx)
 			if err == nil {
+				samples[i].interrupts = counters.Interrupts
 				samples[i].sample, err = pressure.SampleOf(counters)
 			}
 			samples[i].err = err

@@ -168,6 +168,7 @@ func (s *Session) requested(ctx context.Context, r guest.Request, known study.Kn
 	if err == nil {
 		err = machine.Confine(config.Program.CPUs)
 	}
+	config.Run.Environment.Findings = s.Findings
 	return config, err
 }
 

@@ -110,7 +110,8 @@ func (s *Session) Run(ctx context.Context) (run result.Run, folder *result.Folde
 
 // openFolder opens the run folder when the head of the record is known.
 func (s *Session) openFolder(run *result.Run) (*result.Folder, error) {
-	run.Environment.Findings, run.Options, run.Changes = s.Findings, s.Options, s.Study.Changed()
+	run.Environment.Findings = append(run.Environment.Findings, s.Findings...) // to those that were found in a guest
+	run.Options, run.Changes = s.Options, s.Study.Changed()
 	text, err := s.Study.Marshal()
 	if err != nil {
 		return nil, err
@@ -213,10 +214,8 @@ func (s *Session) measure(ctx context.Context, able testbed.Capabilities) (run r
 
 // carryOut runs the experiment, away from the processors that it measures on.
 func (s *Session) carryOut(ctx context.Context, config experiment.Config) (result.Run, error) {
-	if len(config.Program.CPUs) > 0 {
-		if err := machine.Confine(config.Program.CPUs); err != nil {
-			return config.Run, err
-		}
+	if err := machine.Confine(config.Program.CPUs); err != nil {
+		return config.Run, err
 	}
 	defer s.Progress.Stop()
 	config.Progress, config.Judge = s.Progress, s.Judge

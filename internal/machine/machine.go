@@ -104,8 +104,11 @@ func AllowedCPUs() ([]int, error) {
 	return cpus, nil
 }
 
-// Confine keeps all threads of this process on the given processors. Threads made later inherit the confinement.
+// Confine keeps all threads of this process on the given processors, where any are given. Threads made later inherit the confinement.
 func Confine(cpus []int) error {
+	if len(cpus) == 0 {
+		return nil
+	}
 	var set unix.CPUSet
 	for _, cpu := range cpus {
 		set.Set(cpu)
@@ -246,11 +249,13 @@ type Counters struct {
 	Schedule string `json:"schedule,omitempty"`
 	// Limit is cpu.stat of the control group that the reader sees as its own: in a container, the container's.
 	Limit string `json:"limit,omitempty"`
+	// Interrupts are those that were asked for, by the number of the processor that took them.
+	Interrupts []uint64 `json:"interrupts,omitempty"`
 }
 
-// ReadCounters reads this machine's counters.
-func ReadCounters() (Counters, error) {
-	var c Counters
+// ReadCounters reads this machine's counters, and counts the given interrupts.
+func ReadCounters(of Interrupts) (Counters, error) {
+	c := Counters{Interrupts: of.read("/proc/interrupts")}
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return c, fmt.Errorf("reading the processors' times: %w", err)

@@ -109,6 +109,9 @@ func About(c server.CardReport) string {
 	if c.Driver != "" {
 		text += c.Driver + ", "
 	}
+	if c.Bond != "" {
+		text += c.Bond + ", "
+	}
 	if c.Speed > 0 {
 		text += unit.BitsPerSecond(c.Speed).String() + ", "
 	}

@@ -226,7 +226,7 @@ func (s *Servers) describe(_ context.Context, e result.Environment) (result.Envi
 		e.Servers = append(e.Servers, result.Server{
 			Name: l.name, Kernel: r.Kernel, Arch: r.Arch, OS: r.OS, Virtual: r.Virtual, CPU: r.CPU,
 			Mode: s.options.NIC.Mode, Card: r.Card.Name, Driver: r.Card.Driver, MTU: r.Card.MTU, Speed: r.Card.Speed,
-			Queues: r.Card.Queues, Interrupts: r.Card.Interrupts,
+			Queues: r.Card.Queues, Interrupts: r.Card.Interrupts, Bond: r.Card.Bond,
 		})
 		notes = append(notes, fmt.Sprintf("node%d is %s: %d x %s, Linux %s; its node has %s", i, l.name, r.CPU.Count, r.CPU.Model, r.Kernel, s.options.NIC.over(r.Card)))
 	}

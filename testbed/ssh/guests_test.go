@@ -191,7 +191,34 @@ func TestServersInGuests(t *testing.T) {
 			g.unchanged(t, before)
 		})
 	}
+	t.Run("bond", func(t *testing.T) { testBond(t, g, before) })
 	t.Run("starts again", func(t *testing.T) { testStartsAgain(t, g, before) })
+}
+
+// testBond: nodes can lie over a bond of their servers, and the record says how it shares what it sends.
+func testBond(t *testing.T, g *guests, before []string) {
+	for n := range g.booted {
+		g.on(t, n, fmt.Sprintf(`set -e; ip addr flush dev data; ip link set data down
+ip link add pair type bond mode balance-xor xmit_hash_policy layer3+4; ip link set data master pair; ip link set pair up; ip addr add %s/24 dev pair`, g.data(n)))
+	}
+	o := g.options()
+	o.NIC = servers.NIC{Mode: "macvlan", Card: "pair"}
+	s, err := ssh.Open(t.Context(), o)
+	must(t, err)
+	testCarries(t, s, "vxlan", o.NIC)
+	e, _, err := s.Capabilities().Describe(t.Context(), result.Environment{})
+	if err != nil || e.Servers[1].Card != "pair" || e.Servers[1].Bond != "balance-xor, layer3+4" {
+		t.Errorf("the servers are %+v: %v", e.Servers, err)
+	}
+	must(t, s.Close())
+	o.NIC.Mode = "take"
+	if _, err := ssh.Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "a bond can't leave its network namespace") {
+		t.Errorf("a bond that is to be taken: %v", err)
+	}
+	for n := range g.booted { // the module makes bond0 when it is loaded
+		g.on(t, n, fmt.Sprintf("set -e; ip link del pair; ip link del bond0 || true; ip link set data up; ip addr add %s/24 dev data", g.data(n)))
+	}
+	g.unchanged(t, before)
 }
 
 // testCarries: packets of full size get from a pod on one server to one on the other.
@@ -247,6 +274,11 @@ func testStartsAgain(t *testing.T, g *guests, before []string) {
 			failed++
 		case failed > 0:
 			after++
+		}
+	}
+	for _, s := range run.Environment.Servers {
+		if len(s.Struck) != 2 || s.Struck[0]+s.Struck[1] == 0 {
+			t.Errorf("the processors of %s took %d interrupts of its cards", s.Name, s.Struck)
 		}
 	}
 	if failed == 0 || after == 0 || !strings.Contains(strings.Join(run.Notes, "\n"), "node1 was lost") {

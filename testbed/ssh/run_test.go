@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -71,7 +72,7 @@ func (p *program) run(t *testing.T, args ...string) (result.Run, string) {
 }
 
 // TestRun: a study runs on servers. Each trial is proven to have gone its way, the baseline is held against itself, both ends' processor
-// time is there, and the servers are as they were.
+// time is there, what the doctor finds on a server is in the record and on the page, and the servers are as they were.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t, 2)
@@ -91,6 +92,14 @@ func TestRun(t *testing.T) {
 	}
 	if len(run.Deltas) == 0 || len(run.Environment.Servers) != 2 {
 		t.Errorf("there are %d deltas, and the servers are %+v", len(run.Deltas), run.Environment.Servers)
+	}
+	clock := "clock on " + f.names[1]
+	if found := run.Environment.Findings; !slices.ContainsFunc(found, func(f result.Finding) bool { return f.Topic == clock }) {
+		t.Errorf("the doctor's findings are %+v", found)
+	}
+	shown, err := os.ReadFile(filepath.Join(p.dir, "out", "report.html"))
+	if err != nil || !strings.Contains(string(shown), clock) {
+		t.Errorf("the page does not show %q: %v", clock, err)
 	}
 	if !strings.Contains(said, "null check") || !strings.Contains(said, "path proved in") || strings.Contains(said, "no card") {
 		t.Errorf("the run says %s", said)

@@ -75,6 +75,12 @@ func beServer() int {
 		if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 			return fmt.Errorf("mount /proc: %w", err)
 		}
+		if filepath.Base(here) == "server1" { // the doctor finds fault with its clock
+			const clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+			if err := errors.Join(os.WriteFile("/run/clock", []byte("hpet\n"), 0o644), unix.Mount("/run/clock", clock, "", unix.MS_BIND, "")); err != nil {
+				return fmt.Errorf("give it another clock: %w", err)
+			}
+		}
 		if err := unix.Sethostname([]byte(filepath.Base(here))); err != nil {
 			return err
 		}

@@ -163,6 +163,8 @@ func (o Order) notTaken(l netlink.Link, carriesUs bool) (string, error) {
 		return "it is a port of a bridge or a bond", nil
 	case a.ParentIndex != 0 && l.Type() != "veth":
 		return "it is a device over another one", nil
+	case l.Type() == "bond" || l.Type() == "bridge":
+		return "a " + l.Type() + " can't leave its network namespace", nil
 	}
 	routes, err := routesOver(a.Index)
 	if err != nil {

@@ -54,6 +54,8 @@ type CardReport struct {
 	Queues     int    `json:"queues,omitempty"`
 	Interrupts string `json:"interrupts,omitempty"`
 	NUMA       string `json:"numa,omitempty"`
+	// Bond is how a card that is a bond shares what it sends among its links.
+	Bond string `json:"bond,omitempty"`
 	// Without are offloads that it does not do: it can't, or they are switched off.
 	Without []string `json:"without,omitempty"`
 }
@@ -65,5 +67,11 @@ func about(link netlink.Link) CardReport {
 	c := CardReport{Name: a.Name, MAC: a.HardwareAddr.String(), Driver: driver, Speed: int64(speed), MTU: a.MTU, Up: a.Flags&net.FlagUp != 0, Functions: functionsOf(a.Name)}
 	c.hardware("/", a)
 	c.Without = without(a.Name)
+	if b, is := link.(*netlink.Bond); is {
+		c.Bond = b.Mode.String()
+		if b.Mode == netlink.BOND_MODE_802_3AD || b.Mode == netlink.BOND_MODE_BALANCE_XOR { // the others share by no hash
+			c.Bond += ", " + b.XmitHashPolicy.String()
+		}
+	}
 	return c
 }
