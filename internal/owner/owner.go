@@ -171,8 +171,8 @@ func (p Process) Proven() bool {
 // execPatience is how long the environment of a process that begins a program may take to be there.
 const execPatience = 100 * time.Millisecond
 
-// markOf is the mark in a process's environment, "" where there is none or it can't be read. That of a process that begins a program
-// reads as empty for a moment, its old one being gone and the new one not there.
+// markOf is the mark in a process's environment, "" where there is none or it can't be read. While a process begins a program,
+// its environment reads as empty for a moment: the old one is gone and the new one not there.
 func markOf(pid int) string {
 	env, err := environment(pid)
 	for end := time.Now().Add(execPatience); err == nil && len(env) == 0 && runsProgram(pid) && time.Now().Before(end); {
@@ -201,7 +201,7 @@ func environment(pid int) ([]byte, error) {
 	return f.Read()
 }
 
-// runsProgram tells whether a process is none of the kernel's threads and has not ended.
+// runsProgram tells whether a process is no thread of the kernel and has not ended.
 func runsProgram(pid int) bool {
 	_, fields, err := procfile.Stat("/proc", pid)
 	if err != nil || fields[procfile.StatState] == "Z" || fields[procfile.StatState] == "X" {
