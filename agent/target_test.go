@@ -3,12 +3,13 @@ package agent
 import (
 	"context"
 	"errors"
-	"io"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"netdelta/testbed/rpc"
 	"netdelta/workload"
 )
 
@@ -42,22 +43,20 @@ func TestTargetsAreLeftClean(t *testing.T) {
 			return nil
 		},
 	}}
-	in, requests := io.Pipe()
+	ours, theirs := net.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- Serve(in, io.Discard, []workload.Workload{w}) }()
-	ask := func(text string) {
-		if _, err := io.WriteString(requests, text+"\n"); err != nil {
-			t.Error(err)
-		}
+	go func() { done <- Serve(theirs, theirs, []workload.Workload{w}) }()
+	conn := rpc.NewConn(ours, true)
+	ask := func(op, url, mark string) {
+		args := openArgs{Workload: "tidy", Target: targetArgs{URL: url, Mark: mark}, Within: time.Minute}
+		_, _ = rpc.Ask[any](t.Context(), conn, op, args) // the last is never answered
 	}
-	ask(`{"id":1,"op":"clear-target","args":{"workload":"tidy","target":{"url":"http://192.0.2.1/","mark":"m"},"within":60000000000}}`)
-	ask(`{"id":2,"op":"hold","args":{"workload":"tidy","target":{"url":"http://192.0.2.1:81/"},"within":60000000000}}`)
-	ask(`{"id":3,"op":"hold","args":{"workload":"tidy","target":{"url":"http://192.0.2.1:80/"},"within":60000000000}}`)
+	ask(opClear, "http://192.0.2.1/", "m")
+	ask(opHold, "http://192.0.2.1:81/", "")
+	go ask(opHold, "http://192.0.2.1:80/", "")
 	<-began
 	<-began
-	if err := requests.Close(); err != nil {
-		t.Fatal(err)
-	}
+	_ = conn.Close()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the protocol's, of everything that speaks it: both ends must have the same.
-const Version = 7
+const Version = 8
 
 // OpHello is the operation that every server answers with its Greeting, or with something that has one in it.
 const OpHello = "hello"
@@ -39,17 +39,15 @@ func (g Greeting) Check() error {
 
 // Request is what is asked of the other end.
 type Request struct {
-	ID   uint64          `json:"id,omitempty"`
 	Op   string          `json:"op"`
 	Args json.RawMessage `json:"args,omitempty"`
 
-	// Received is when Serve had it, by clock.Now.
+	// Received is when it came in, by clock.Now.
 	Received time.Duration `json:"-"`
 }
 
-// Answer is what comes back for the request of the same ID.
+// Answer is what comes back for a request.
 type Answer struct {
-	ID    uint64          `json:"id,omitempty"`
 	Error *Error          `json:"error,omitempty"`
 	Value json.RawMessage `json:"value,omitempty"`
 }
@@ -82,7 +80,7 @@ func NewRequest(op string, args any) (Request, error) {
 
 // Reply answers a request.
 func (r Request) Reply(value any, err error) Answer {
-	a := Answer{ID: r.ID}
+	var a Answer
 	if err == nil {
 		if a.Value, err = json.Marshal(value); err != nil {
 			err = fmt.Errorf("encoding the answer to %s: %w", r.Op, err)

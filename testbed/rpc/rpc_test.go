@@ -3,6 +3,7 @@ package rpc
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -156,11 +158,67 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// Whatever comes in, each line that goes out is an answer.
+// writes counts what is written.
+type writes struct {
+	net.Conn
+	n atomic.Int64
+}
+
+func (w *writes) Write(b []byte) (int, error) {
+	w.n.Add(1)
+	return w.Conn.Write(b)
+}
+
+// A request and its answer wake up either end once, and nothing is left of them.
+func TestAskIsOneWriteEachWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		asks, answers := &writes{Conn: a}, &writes{Conn: b}
+		here := NewConn(asks, true)
+		served := make(chan error, 1)
+		go func() { served <- Serve(answers, answers, false, handle) }()
+		for n := range int64(3) {
+			if got, err := Ask[int](t.Context(), here, "double", 2*n); err != nil || got != int(4*n) {
+				t.Errorf("got %d, %v", got, err)
+			}
+			synctest.Wait()
+			if asks.n.Load() != n+1 || answers.n.Load() != n+1 || len(here.streams) != 0 {
+				t.Errorf("call %d: %d and %d writes, %d streams left", n+1, asks.n.Load(), answers.n.Load(), len(here.streams))
+			}
+		}
+		_ = here.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What is not the protocol is shown: it may be another program's complaint.
+func TestNoise(t *testing.T) {
+	ours, theirs := net.Pipe()
+	p := &process{ours, make(chan struct{})}
+	close(p.ended)
+	go func() { _, _ = io.Copy(io.Discard, theirs) }()
+	c := NewClient("pod p", p)
+	if _, err := theirs.Write([]byte("exec: no such program\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Do[int](t.Context(), c, "double", 2, time.Minute); !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), `"exec: no such program\n"`) {
+		t.Errorf("got %v", err)
+	}
+	_, _ = c.Close(), theirs.Close()
+}
+
+// asked is a request on a stream of this number, as it is sent.
+func asked(id uint32, request string) []byte {
+	return frame(frame(nil, opens, id, []byte(request)), ends, id, nil)
+}
+
+// Whatever comes in, what goes out on each stream is an answer.
 func FuzzServe(f *testing.F) {
-	f.Add([]byte(`{"id":1,"op":"hello"}` + "\n" + `{"id":2,"op":"double","args":4}` + "\n"))
-	f.Add([]byte(`{"id":1,"op":"double","args":"x"}` + "\nwhat?\n"))
-	f.Add([]byte(`{"id":18446744073709551615,"op":"` + "\x00" + `"}`))
+	f.Add(append(asked(1, `{"op":"hello"}`), asked(3, `{"op":"double","args":4}`)...))
+	f.Add(append(asked(1, `{"op":"double","args":"x"}`), "what?"...))
+	f.Add(asked(1, `{"op":"`+"\x00"+`"}`))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var out bytes.Buffer
 		err := Serve(bytes.NewReader(in), &out, false, func(r Request) (any, error) {
@@ -172,11 +230,32 @@ func FuzzServe(f *testing.F) {
 		if err != nil {
 			return // the answers before it may be under way
 		}
-		for d := json.NewDecoder(&out); d.More(); {
+		for rest := out.Bytes(); len(rest) > 0; {
+			length := binary.BigEndian.Uint32(rest[5:])
 			var a Answer
-			if err := d.Decode(&a); err != nil || (a.Error == nil) == (a.Value == nil) {
-				t.Fatalf("%q: %+v, %v", in, a, err)
+			if kind(rest[0]) == carries && (json.Unmarshal(rest[frameHead:frameHead+length], &a) != nil || (a.Error == nil) == (a.Value == nil)) {
+				t.Fatalf("%q: %q", in, rest)
 			}
+			rest = rest[frameHead+length:]
+		}
+	})
+}
+
+// Whatever comes back, a call ends, and so does the connection, with a reason.
+func FuzzAnswer(f *testing.F) {
+	f.Add(frame(frame(nil, carries, 1, []byte(`{"value":4}`)), ends, 1, nil))
+	f.Add(frame(frame(nil, opens, 2, []byte{7}), carries, 2, []byte{1, 2}))
+	f.Add([]byte{9, 9})
+	f.Fuzz(func(t *testing.T, in []byte) {
+		ours, theirs := net.Pipe()
+		c := NewConn(ours, true)
+		go func() { _, _ = io.Copy(io.Discard, theirs) }()
+		go func() { _, _ = theirs.Write(in); _ = theirs.Close() }()
+		go func() { _ = c.Serve(func(*Stream, Request) {}, nil) }()
+		_, _ = Ask[int](t.Context(), c, "double", 2)
+		<-c.Done()
+		if c.Err() == nil {
+			t.Errorf("%x: the connection ended without a reason", in)
 		}
 	})
 }

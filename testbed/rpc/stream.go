@@ -6,16 +6,19 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 )
 
 // ErrDropped is what Write returns when the other end has closed the stream.
 var ErrDropped = errors.New("the other end has closed the stream")
 
-// Stream is a two-way stream of bytes. One goroutine may read while another writes.
+// Stream is a two-way stream of bytes. One goroutine may read while another writes. It is over when neither end writes any more, or either
+// end has closed it.
 type Stream struct {
-	conn   *Conn
-	id     uint32
-	header []byte
+	conn     *Conn
+	id       uint32
+	header   []byte
+	received time.Duration // when the other end's opening came in
 
 	mu    sync.Mutex
 	moved sync.Cond // something below has changed
@@ -29,7 +32,8 @@ type Stream struct {
 	shut   bool   // this end writes no more
 	err    error  // why the connection ended
 
-	left chan struct{} // closed when gone is set or the connection has ended
+	left  chan struct{} // closed when it is over
+	leave sync.Once
 }
 
 func newStream(c *Conn, id uint32, header []byte) *Stream {
@@ -41,7 +45,7 @@ func newStream(c *Conn, id uint32, header []byte) *Stream {
 // Header is what the stream was opened with.
 func (s *Stream) Header() []byte { return s.header }
 
-// Left is closed when the other end has closed the stream, or the connection has ended.
+// Left is closed when the stream is over, or the connection has ended.
 func (s *Stream) Left() <-chan struct{} { return s.left }
 
 // Read implements io.Reader. It returns io.EOF after the other end's CloseWrite or Close.
@@ -74,20 +78,27 @@ func (s *Stream) Read(b []byte) (int, error) {
 	s.mu.Unlock()
 	if acknowledge > 0 {
 		// That the connection has ended is told by the next Read.
-		_ = s.conn.write(takes, s.id, binary.BigEndian.AppendUint32(nil, uint32(acknowledge)))
+		_ = s.conn.write(frame(nil, takes, s.id, binary.BigEndian.AppendUint32(nil, uint32(acknowledge))))
 	}
 	return n, nil
 }
 
 // Write implements io.Writer. It waits while the other end is a window behind.
-func (s *Stream) Write(b []byte) (int, error) {
+func (s *Stream) Write(b []byte) (int, error) { return s.send(b, false) }
+
+// send is Write. With last, what it writes last ends this half of the stream as well.
+func (s *Stream) send(b []byte, last bool) (int, error) {
 	written := 0
 	for len(b) > 0 {
 		n, err := s.reserve(min(len(b), frameMost))
 		if err != nil {
 			return written, err
 		}
-		if err := s.conn.write(carries, s.id, b[:n]); err != nil {
+		frames := frame(nil, carries, s.id, b[:n])
+		if last && n == len(b) && s.shutDown() {
+			frames = frame(frames, ends, s.id, nil)
+		}
+		if err := s.conn.write(frames); err != nil {
 			return written, err
 		}
 		written, b = written+n, b[n:]
@@ -117,37 +128,52 @@ func (s *Stream) reserve(wanted int) (int, error) {
 
 // CloseWrite tells the other end that no more comes. It is idempotent.
 func (s *Stream) CloseWrite() error {
+	if !s.shutDown() {
+		return nil // where nothing can be sent any more, nothing has to be told
+	}
+	return s.conn.write(frame(nil, ends, s.id, nil))
+}
+
+// shutDown notes that this end writes no more, and says whether the other end has to be told.
+func (s *Stream) shutDown() bool {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.shut || s.closed || s.err != nil {
-		s.mu.Unlock()
-		return nil //nolint:nilerr // where nothing can be sent any more, nothing has to be told
+		return false
 	}
 	s.shut = true
-	s.moved.Broadcast()
-	s.mu.Unlock()
-	return s.conn.write(ends, s.id, nil)
+	s.changed()
+	return true
 }
 
 // Close ends the stream at this end: what is unread is lost. It is idempotent.
 func (s *Stream) Close() error {
 	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
+	over := s.over()
+	s.closed = true
+	s.changed()
+	s.mu.Unlock()
+	if over || s.conn.Err() != nil {
 		return nil
 	}
-	s.closed = true
-	over := s.gone || s.err != nil
-	s.moved.Broadcast()
-	s.mu.Unlock()
-	if s.conn.Err() == nil {
-		if err := s.conn.write(drops, s.id, nil); err != nil && !errors.Is(err, ErrClosed) {
-			return fmt.Errorf("close a stream: %w", err)
-		}
-	}
-	if over {
-		s.conn.forget(s.id)
+	if err := s.conn.write(frame(nil, drops, s.id, nil)); err != nil && !errors.Is(err, ErrClosed) {
+		return fmt.Errorf("close a stream: %w", err)
 	}
 	return nil
+}
+
+// over tells whether nothing more has to be told or heard of the stream. The caller holds s.mu.
+func (s *Stream) over() bool { return s.closed || s.gone || s.err != nil || s.shut && s.ended }
+
+// changed wakes up whoever waits for the stream, and has the connection forget one that is over. The caller holds s.mu.
+func (s *Stream) changed() {
+	if s.over() {
+		s.leave.Do(func() {
+			close(s.left)
+			s.conn.forget(s.id)
+		})
+	}
+	s.moved.Broadcast()
 }
 
 func (s *Stream) arrive(content []byte) error {
@@ -160,44 +186,29 @@ func (s *Stream) arrive(content []byte) error {
 		return errors.New("the other end sent more than it may: what came is not the protocol")
 	}
 	s.unread = append(s.unread, content...)
-	s.moved.Broadcast()
+	s.changed()
 	return nil
 }
 
 func (s *Stream) credit(n int) {
-	s.mu.Lock()
-	s.room += n
-	s.moved.Broadcast()
-	s.mu.Unlock()
+	s.change(func() { s.room += n })
 }
 
 func (s *Stream) end() {
-	s.mu.Lock()
-	s.ended = true
-	s.moved.Broadcast()
-	s.mu.Unlock()
+	s.change(func() { s.ended = true })
 }
 
 func (s *Stream) dropped() {
-	s.mu.Lock()
-	if !s.gone && s.err == nil {
-		close(s.left)
-	}
-	s.ended, s.gone = true, true
-	closed := s.closed
-	s.moved.Broadcast()
-	s.mu.Unlock()
-	if closed {
-		s.conn.forget(s.id)
-	}
+	s.change(func() { s.ended, s.gone = true, true })
 }
 
 func (s *Stream) fail(err error) {
+	s.change(func() { s.err = err })
+}
+
+func (s *Stream) change(how func()) {
 	s.mu.Lock()
-	if !s.gone && s.err == nil {
-		close(s.left)
-	}
-	s.err = err
-	s.moved.Broadcast()
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	how()
+	s.changed()
 }

@@ -3,6 +3,7 @@ package nodeagent
 import (
 	"bytes"
 	"encoding/json"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -15,30 +16,27 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
 
-// said is what an agent answers to lines.
-func said(t testing.TB, lines ...string) (all []answer, failed []string) {
+// said is what an agent answers to requests.
+func said(t testing.TB, requests ...string) (all []answer, failed []string) {
 	t.Helper()
-	var out bytes.Buffer
-	if err := Serve(strings.NewReader(strings.Join(lines, "\n")), &out); err != nil {
+	here, there := net.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- Serve(there, there) }()
+	conn := rpc.NewConn(here, true)
+	for _, text := range requests {
+		var r rpc.Request
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			t.Fatal(err)
+		}
+		value, err := rpc.Ask[answer](t.Context(), conn, r.Op, r.Args)
+		all, failed = append(all, value), append(failed, "")
+		if err != nil {
+			failed[len(failed)-1] = err.Error()
+		}
+	}
+	_ = conn.Close()
+	if err := <-served; err != nil {
 		t.Fatal(err)
-	}
-	for d := json.NewDecoder(&out); d.More(); {
-		var a rpc.Answer
-		if err := d.Decode(&a); err != nil {
-			t.Fatal(err)
-		}
-		var value answer
-		if a.Error != nil {
-			failed = append(failed, a.Error.Text)
-		} else if err := json.Unmarshal(a.Value, &value); err != nil {
-			t.Fatal(err)
-		} else {
-			failed = append(failed, "")
-		}
-		all = append(all, value)
-	}
-	if len(all) != len(lines) {
-		t.Fatalf("%d answers to %d requests", len(all), len(lines))
 	}
 	return all, failed
 }

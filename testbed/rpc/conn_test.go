@@ -132,22 +132,3 @@ func TestDropped(t *testing.T) {
 		t.Errorf("reading gave %v", err)
 	}
 }
-
-// FuzzHostile: whatever the other end sends, the connection ends with an error, or lives on, and never panics.
-func FuzzHostile(f *testing.F) {
-	f.Add([]byte{1, 0, 0, 0, 2, 0, 0, 0, 1, 7, 2, 0, 0, 0, 2, 0, 0, 0, 2, 1, 2})
-	f.Add([]byte{9, 9})
-	f.Fuzz(func(t *testing.T, sent []byte) {
-		x, y := net.Pipe()
-		c := rpc.NewConn(x, true)
-		go func() { _, _ = io.Copy(io.Discard, y) }()
-		_, _ = y.Write(sent)
-		if err := y.Close(); err != nil {
-			t.Fatal(err)
-		}
-		<-c.Done()
-		if c.Err() == nil {
-			t.Error("the connection ended without a reason")
-		}
-	})
-}

@@ -2,13 +2,13 @@ package rpc
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
+
+	"netdelta/internal/clock"
 )
 
 const (
@@ -34,8 +34,20 @@ const (
 // frameHead is the kind, the stream's number and the content's length.
 const frameHead = 1 + 4 + 4
 
+// frame appends a frame to others.
+func frame(others []byte, k kind, id uint32, content []byte) []byte {
+	all := binary.BigEndian.AppendUint32(append(others, byte(k)), id)
+	return append(binary.BigEndian.AppendUint32(all, uint32(len(content))), content...)
+}
+
 // ErrClosed is what streams of a closed connection return.
 var ErrClosed = errors.New("the connection is closed")
+
+// endedError says that nothing more can be read.
+type endedError struct{ error }
+
+func (e *endedError) Error() string { return "the other end is gone: " + e.error.Error() }
+func (e *endedError) Unwrap() error { return e.error }
 
 // Conn is one end of a connection. It is safe for concurrent use.
 type Conn struct {
@@ -63,7 +75,10 @@ func NewConn(rwc io.ReadWriteCloser, first bool) *Conn {
 }
 
 // Open starts a stream, which the other end gets from Accept with this header of at most a mebibyte.
-func (c *Conn) Open(header []byte) (*Stream, error) {
+func (c *Conn) Open(header []byte) (*Stream, error) { return c.open(header, false) }
+
+// open starts a stream. This end writes nothing but the header on one that is shut.
+func (c *Conn) open(header []byte, shut bool) (*Stream, error) {
 	if len(header) > headerMost {
 		return nil, fmt.Errorf("open a stream: its header of %d bytes is longer than %d", len(header), headerMost)
 	}
@@ -74,10 +89,15 @@ func (c *Conn) Open(header []byte) (*Stream, error) {
 		return nil, err
 	}
 	s := newStream(c, c.next, header)
+	s.shut = shut
 	c.next += 2
 	c.streams[s.id] = s
 	c.mu.Unlock()
-	if err := c.write(opens, s.id, header); err != nil {
+	frames := frame(nil, opens, s.id, header)
+	if shut {
+		frames = frame(frames, ends, s.id, nil)
+	}
+	if err := c.write(frames); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -127,14 +147,10 @@ func (c *Conn) fail(err error) {
 	}
 }
 
-func (c *Conn) write(k kind, id uint32, content []byte) error {
-	frame := make([]byte, frameHead, frameHead+len(content))
-	frame[0] = byte(k)
-	binary.BigEndian.PutUint32(frame[1:], id)
-	binary.BigEndian.PutUint32(frame[5:], uint32(len(content)))
-	frame = append(frame, content...)
+// write writes frames with one call to the system, so that the other end wakes up once.
+func (c *Conn) write(frames []byte) error {
 	c.writing.Lock()
-	_, err := c.rwc.Write(frame)
+	_, err := c.rwc.Write(frames)
 	c.writing.Unlock()
 	if err != nil {
 		c.fail(fmt.Errorf("write to the connection: %w", err))
@@ -143,22 +159,27 @@ func (c *Conn) write(k kind, id uint32, content []byte) error {
 	return nil
 }
 
+// buffered is how much is read ahead. Most requests and answers are short, and there may be a thousand agents; what is longer is read
+// past the buffer.
+const buffered = 4 << 10
+
 func (c *Conn) read() {
-	in := bufio.NewReaderSize(c.rwc, 2*frameMost)
+	in := bufio.NewReaderSize(c.rwc, buffered)
 	var head [frameHead]byte
 	for {
 		if _, err := io.ReadFull(in, head[:]); err != nil {
-			c.fail(fmt.Errorf("the other end is gone: %w", err))
+			c.fail(&endedError{err})
 			return
 		}
 		k, id, length := kind(head[0]), binary.BigEndian.Uint32(head[1:]), binary.BigEndian.Uint32(head[5:])
 		if length > headerMost {
-			c.fail(fmt.Errorf("the other end sent a frame of %d bytes: what came is not the protocol", length))
+			more, _ := in.Peek(in.Buffered()) // it can't fail
+			c.fail(fmt.Errorf("what came is not the protocol: %.80q", string(head[:])+string(more)))
 			return
 		}
 		content := make([]byte, length)
 		if _, err := io.ReadFull(in, content); err != nil {
-			c.fail(fmt.Errorf("the other end is gone: %w", err))
+			c.fail(&endedError{err})
 			return
 		}
 		if err := c.take(k, id, content); err != nil {
@@ -205,6 +226,7 @@ func (c *Conn) accept(id uint32, header []byte) error {
 		return fmt.Errorf("the other end opened stream %d, which it can't: what came is not the protocol", id)
 	}
 	s := newStream(c, id, header)
+	s.received = clock.Now()
 	c.streams[id] = s
 	c.mu.Unlock()
 	select {
@@ -218,79 +240,4 @@ func (c *Conn) forget(id uint32) {
 	c.mu.Lock()
 	delete(c.streams, id)
 	c.mu.Unlock()
-}
-
-// streamAnswerMost bounds an answer on a stream: a list of packets is the longest.
-const streamAnswerMost = 256 << 20
-
-// Begin opens a stream with a request.
-func (c *Conn) Begin(op string, args any) (*Stream, error) {
-	r, err := NewRequest(op, args)
-	if err != nil {
-		return nil, err
-	}
-	header, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", op, err)
-	}
-	return c.Open(header)
-}
-
-// Ask makes a request on a stream of its own and waits for the answer. When ctx ends first, the request is given up. The error of the other
-// end is an *Error.
-func Ask[R any](ctx context.Context, c *Conn, op string, args any) (value R, err error) {
-	stream, err := c.Begin(op, args)
-	if err != nil {
-		return value, err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = stream.Close() })
-	var a Answer
-	err = json.NewDecoder(io.LimitReader(stream, streamAnswerMost)).Decode(&a)
-	stop()
-	closed := stream.Close()
-	switch broken := c.Err(); {
-	case err != nil && ctx.Err() != nil:
-		return value, ctx.Err()
-	case err != nil && broken != nil:
-		return value, broken
-	case err != nil:
-		return value, errors.Join(fmt.Errorf("read the answer to %s: %w", op, err), closed)
-	case a.Error != nil:
-		return value, errors.Join(a.Error, closed)
-	}
-	return value, errors.Join(json.Unmarshal(a.Value, &value), closed)
-}
-
-// Serve hands each stream that the other end opens, with its request, to a goroutine of its own, until the connection ends. It then calls
-// cleanUp and returns when all of them are done; without a cleanUp it returns at once. What a goroutine leaves of a stream is ended for it.
-func (c *Conn) Serve(serve func(*Stream, Request), cleanUp func() error) error {
-	var under sync.WaitGroup
-	for {
-		stream, err := c.Accept()
-		if err != nil {
-			break // the caller has gone
-		}
-		under.Go(func() {
-			var r Request
-			if err := json.Unmarshal(stream.Header(), &r); err != nil {
-				stream.Answer(r, nil, fmt.Errorf("reading a request: %w", err))
-			} else {
-				serve(stream, r)
-			}
-			_ = stream.CloseWrite()
-			_, _ = io.Copy(io.Discard, stream)
-			_ = stream.Close()
-		})
-	}
-	if cleanUp == nil {
-		return nil
-	}
-	err := cleanUp()
-	under.Wait()
-	return err
-}
-
-// Answer answers the request of a stream. The caller learns by the end of the stream what it could not be told.
-func (s *Stream) Answer(r Request, value any, err error) {
-	_ = json.NewEncoder(s).Encode(r.Reply(value, err))
 }
