@@ -188,15 +188,15 @@ func failAll(sessions []*Session, err error) []*Session {
 
 // openSessions gives the sessions their agents and opens their connections, on a testbed with clusters by their demand's key.
 func (m *Context) openSessions(ctx context.Context, sessions []*Session, a agents, tb testbed.Testbed, clusters map[string]*endpoint.Cluster) {
-	prober := path.NewProof(tb)
-	if prober != nil {
-		prober.Background(background(a.client, clusters))
+	prover := path.NewProver(tb)
+	if prover != nil {
+		prover.Background(background(a.client, clusters))
 	}
 	config := m.beginConfigAudit(ctx, tb)
 	patience := time.Now().Add(firstConnectWithin)
 	for _, s := range sessions {
 		m.connect(s, a, tb, clusters)
-		m.addProbes(s, a, prober)
+		m.addProbes(s, a, prover)
 		s.config = config
 		s.patience = patience
 		if s.Failed == nil {

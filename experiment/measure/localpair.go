@@ -92,12 +92,12 @@ func (p *LocalPair) Inside(pod testbed.Pod) func(func() error) error {
 
 // Prove runs the first transactions and observes their path, where the testbed shows it.
 func (p *LocalPair) Prove(ctx context.Context) (*result.Path, error) {
-	prober := path.NewProof(p.Testbed)
-	if prober == nil {
+	prover := path.NewProver(p.Testbed)
+	if prover == nil {
 		_, err := p.Exchange(proofLeast)
 		return nil, err
 	}
-	proof, err := prober.Prove(ctx, p.Client, p.Server, p.Protocol, func(context.Context) (path.Load, error) {
+	proof, err := prover.Prove(ctx, p.Client, p.Server, p.Protocol, func(context.Context) (path.Load, error) {
 		_, err := p.Exchange(proofLeast)
 		payload := proofLeast * p.cell.Params.Message
 		load := path.Load{Protocol: p.Protocol, Server: p.Remote, Requests: payload, Responses: payload}

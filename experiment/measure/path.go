@@ -27,14 +27,14 @@ type probes struct {
 	bounds    *bounds.Meter
 	neighbour *neighbour   // nil without one
 	config    *configAudit // nil where the configuration is not watched
-	prober    path.Proof   // nil where the path can't be observed
+	prover    path.Prover   // nil where the path can't be observed
 	path      *result.Path // nil until it is proven
 }
 
 // addProbes gives a session that has its agents its probes.
-func (m *Context) addProbes(s *Session, a agents, prober path.Proof) {
+func (m *Context) addProbes(s *Session, a agents, prover path.Prover) {
 	if !s.endpoint.Info().External {
-		s.prober = prober
+		s.prover = prover
 	}
 	s.meter = m.Kernel.Meter(s.server, s.cpus.list())
 	if carriers := s.testbed.Instruments().Carriers; carriers != nil {
@@ -87,11 +87,11 @@ func (s *Session) followThreads(ctx context.Context, threads []int) error {
 
 // prove runs the session's first bursts, which are not recorded, and observes their path where the testbed shows its devices.
 func (s *Session) prove(ctx context.Context) error {
-	if s.prober == nil {
+	if s.prover == nil {
 		_, err := s.firstBursts(ctx)
 		return err
 	}
-	proof, err := s.prober.Prove(ctx, s.client.Pod(), s.server.Pod(), s.protocol, s.firstBursts)
+	proof, err := s.prover.Prove(ctx, s.client.Pod(), s.server.Pod(), s.protocol, s.firstBursts)
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (s *Session) addLoad(load *path.Load, moved, delivered int64) {
 
 // beginAudits reads the devices' counters before the bursts that count.
 func beginAudits(ctx context.Context, sessions []*Session) error {
-	for p := range byProber(sessions) {
+	for p := range byProver(sessions) {
 		if err := p.Begin(ctx); err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ func beginAudits(ctx context.Context, sessions []*Session) error {
 // proofs. Trials that share a testbed share its devices: where one of them was misrouted from the start, the counters say nothing of
 // the others. Where the testbed can't be read any more, the proofs say so.
 func audit(ctx context.Context, sessions []*Session, trials []result.Trial) {
-	for p, members := range byProber(sessions) {
+	for p, members := range byProver(sessions) {
 		if slices.ContainsFunc(members, func(i int) bool { return !sessions[i].path.OK }) {
 			continue
 		}
@@ -213,12 +213,12 @@ func audit(ctx context.Context, sessions []*Session, trials []result.Trial) {
 	}
 }
 
-// byProber are the indices of the sessions that share a testbed whose devices can be observed.
-func byProber(sessions []*Session) map[path.Proof][]int {
-	by := map[path.Proof][]int{}
+// byProver are the indices of the sessions that share a testbed whose devices can be observed.
+func byProver(sessions []*Session) map[path.Prover][]int {
+	by := map[path.Prover][]int{}
 	for i, s := range sessions {
-		if s.prober != nil && s.path != nil {
-			by[s.prober] = append(by[s.prober], i)
+		if s.prover != nil && s.path != nil {
+			by[s.prover] = append(by[s.prover], i)
 		}
 	}
 	return by

@@ -225,7 +225,7 @@ func (s *Session) Recover(ctx context.Context) error {
 	if err == nil {
 		err = s.Reopen(ctx)
 	}
-	if err == nil && s.path == nil && s.prober != nil {
+	if err == nil && s.path == nil && s.prover != nil {
 		err = s.prove(ctx)
 	}
 	return err

@@ -61,7 +61,7 @@ func (a Audit) Enter(p *result.Path) {
 }
 
 // Begin reads the counters at the start of the measured phase: after the last Prove.
-func (p *Prober) Begin(ctx context.Context) error {
+func (p *PlannedProver) Begin(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	counters, err := p.o.Counters(ctx)
@@ -73,7 +73,7 @@ func (p *Prober) Begin(ctx context.Context) error {
 }
 
 // End reads the counters at the end of the phase that Begin began, and holds them against what the cells moved in it.
-func (p *Prober) End(ctx context.Context, moved []Moved) (Audit, error) {
+func (p *PlannedProver) End(ctx context.Context, moved []Moved) (Audit, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.start == nil {

@@ -104,7 +104,7 @@ func (r *roundTrips) load(t *testing.T) func(context.Context) (path.Load, error)
 }
 
 // prove proves the way and audits one more load.
-func (r *roundTrips) prove(t *testing.T, prover path.Proof) result.Path {
+func (r *roundTrips) prove(t *testing.T, prover path.Prover) result.Path {
 	t.Helper()
 	load := r.load(t)
 	from, to := r.client.Pod(), r.server.Pod()
@@ -168,7 +168,7 @@ func wrapOf(t *testing.T, d *kube.Driver, node string) testbed.Encapsulation {
 // On a real cluster the ways of all its networks are proved by agents on the nodes.
 func TestObservedOnCluster(t *testing.T) {
 	d, p := clustered(t, true)
-	check := func(tb testbed.Testbed, prover path.Proof, r *roundTrips, wrap testbed.Encapsulation, notes string) {
+	check := func(tb testbed.Testbed, prover path.Prover, r *roundTrips, wrap testbed.Encapsulation, notes string) {
 		t.Helper()
 		found := r.prove(t, prover)
 		if !found.OK || len(found.Weak) > 0 || len(found.Hops) == 0 || found.Sampled == 0 || found.Encapsulation != string(wrap) {
@@ -186,7 +186,7 @@ func TestObservedOnCluster(t *testing.T) {
 		notes   string
 	}{{kube.Host, ""}, {kube.ClusterIP, "(DNAT)"}, {kube.NodePort, "(DNAT)"}, {kube.Pod, ""}} {
 		tb = opened(t, d, c.network)
-		prover := path.NewProof(tb)
+		prover := path.NewProver(tb)
 		check(tb, prover, newRoundTrips(t, tb, p, 0, 1, 0), testbed.InClear, c.notes)
 		cross = newRoundTrips(t, tb, p, 0, 2, 1)
 		is = wrapOf(t, d, cross.client.Pod().Node())
@@ -226,7 +226,7 @@ func TestObservedOnCluster(t *testing.T) {
 func TestObservedInsidePodsOnCluster(t *testing.T) {
 	d, p := clustered(t, false)
 	tb := opened(t, d, kube.ClusterIP)
-	found := newRoundTrips(t, tb, p, 0, 2, 0).prove(t, path.NewProof(tb))
+	found := newRoundTrips(t, tb, p, 0, 2, 0).prove(t, path.NewProver(tb))
 	if weak := strings.Join(found.Weak, "\n"); !found.OK || !strings.Contains(weak, "--node-agent") {
 		t.Errorf("OK %v, findings %q, weak %q", found.OK, found.Findings, weak)
 	}

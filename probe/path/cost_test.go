@@ -21,7 +21,7 @@ func BenchmarkProve(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			e := newEnds(b, open(b, named(b, "vxlan"), testbed.Spec{}), 0, 2)
 			run := e.trip(b, l.protocol, l.size, l.count)
-			p := path.NewProber(e.o)
+			p := path.NewPlannedProver(e.o)
 			var beside []time.Duration
 			sampled := 0
 			prove := func() {

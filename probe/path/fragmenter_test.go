@@ -117,7 +117,7 @@ func (f *fragmenter) proof(t *testing.T, size, count int) result.Path {
 		t.Fatal(err)
 	}
 	moved := unit.Bytes(size * count)
-	p, err := path.NewProber(f.o).Prove(t.Context(), f.from, f.to, network.UDP, func(context.Context) (path.Load, error) {
+	p, err := path.NewPlannedProver(f.o).Prove(t.Context(), f.from, f.to, network.UDP, func(context.Context) (path.Load, error) {
 		l := path.Load{Protocol: network.UDP, Server: f.at, Requests: moved, Responses: moved, Message: unit.Bytes(size)}
 		return l, f.exchange(size, count)
 	})

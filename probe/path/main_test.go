@@ -122,7 +122,7 @@ func protocolOf(name string) network.Protocol {
 // proof proves the way of a load.
 func (e *testEnds) proof(t testing.TB, protocol string, size, count int) result.Path {
 	t.Helper()
-	p, err := path.NewProber(e.o).Prove(t.Context(), e.client.Pod, e.server.Pod, protocolOf(protocol), e.trip(t, protocol, size, count))
+	p, err := path.NewPlannedProver(e.o).Prove(t.Context(), e.client.Pod, e.server.Pod, protocolOf(protocol), e.trip(t, protocol, size, count))
 	if err != nil {
 		t.Fatal(err)
 	}

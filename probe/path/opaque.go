@@ -12,7 +12,7 @@ import (
 
 // Background says that daemons in these pods talk to each other, and to any client among them, whenever they like. It replaces what
 // was said before, and holds until the network is swapped.
-func (p *Prober) Background(pods []testbed.Pod) {
+func (p *PlannedProver) Background(pods []testbed.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.background = nil
@@ -33,7 +33,7 @@ func allow(need map[crossing]unit.Bytes, aside []network.Hop) {
 }
 
 // meet adds what only the load knows: the other pods that it talked to.
-func (p *Prober) meet(w *watched) {
+func (p *PlannedProver) meet(w *watched) {
 	plan := p.o.Plan()
 	for _, pod := range w.Load.Peers {
 		w.Servers = append(w.Servers, pod.Address(), plan.Backend(slices.Index(p.o.Pods(), pod)))
@@ -46,7 +46,7 @@ func (p *Prober) meet(w *watched) {
 }
 
 // shared are the devices that are on all ways from a pod to the others, and on all ways back.
-func (p *Prober) shared(from testbed.Pod, to []testbed.Pod, protocol network.Protocol) []network.Device {
+func (p *PlannedProver) shared(from testbed.Pod, to []testbed.Pod, protocol network.Protocol) []network.Device {
 	var ways [][]network.Hop
 	for _, pod := range to {
 		ways = append(ways, p.o.Path(from, pod, protocol), p.o.Path(pod, from, protocol))

@@ -55,7 +55,7 @@ func prove() int {
 			return err
 		}
 		at := tb.Endpoint(pods[0], pods[1], port)
-		p := path.NewProber(o)
+		p := path.NewPlannedProver(o)
 		for range 2 {
 			proof, err := p.Prove(ctx, pods[0], pods[1], network.TCP, func(context.Context) (path.Load, error) {
 				const size, count = 1000, 20

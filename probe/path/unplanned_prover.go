@@ -15,35 +15,6 @@ import (
 	"netdelta/unit"
 )
 
-// Proof proves the paths of one testbed, one after another, and audits what passed in a whole phase. It is safe for concurrent
-// use.
-type Proof interface {
-	// Prove watches a load of the protocol from one pod to the other, and judges which way it went.
-	Prove(ctx context.Context, from, to testbed.Pod, protocol network.Protocol, load func(context.Context) (Load, error)) (result.Path, error)
-	// Background says that daemons in these pods talk to each other whenever they like.
-	Background(pods []testbed.Pod)
-	// Begin reads the counters at the start of the measured phase: after the last Prove. End holds them against what moved.
-	Begin(ctx context.Context) error
-	End(ctx context.Context, moved []Moved) (Audit, error)
-}
-
-var (
-	_ Proof = (*Prober)(nil)
-	_ Proof = (*UnplannedProver)(nil)
-)
-
-// NewProof is what can prove the paths of a testbed: against its plan, or, on machines that somebody else has joined, by what can
-// be seen. It is nil for a testbed that shows neither.
-func NewProof(tb testbed.Testbed) Proof {
-	switch shows := tb.Instruments(); {
-	case shows.Observer != nil:
-		return NewProber(shows.Observer)
-	case shows.PathObserver != nil:
-		return NewUnplannedProver(shows.PathObserver)
-	}
-	return nil
-}
-
 // UnplannedProver proves the paths of a testbed of which no plan is known.
 type UnplannedProver struct {
 	w testbed.PathObserver
@@ -66,21 +37,19 @@ type watchedWay struct {
 	name func(network.Device) string
 }
 
-// NewUnplannedProver is a proof for a testbed.
+// NewUnplannedProver is a prover for a testbed.
 func NewUnplannedProver(w testbed.PathObserver) *UnplannedProver {
 	return &UnplannedProver{w: w, ways: map[podNames]watchedWay{}}
 }
 
-// Background implements Proof. What daemons say to each other is not on the way that is looked at.
+// Background implements Prover. What daemons say to each other is not on the way that is looked at.
 func (p *UnplannedProver) Background([]testbed.Pod) {}
 
-// Prove implements Proof. The error is the load's, or a failure to look; what the network does wrong is in the answer.
+// Prove implements Prover. The error is the load's, or a failure to look; what the network does wrong is in the answer.
 func (p *UnplannedProver) Prove(ctx context.Context, from, to testbed.Pod, _ network.Protocol, load func(context.Context) (Load, error)) (result.Path, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fail := func(err error) (result.Path, error) {
-		return result.Path{}, fmt.Errorf("prove the path from %s to %s: %w", from.Name(), to.Name(), err)
-	}
+	fail := failure(from, to)
 	watch, err := p.w.Watch(ctx, from, to)
 	if err != nil {
 		return fail(err)
@@ -124,7 +93,7 @@ func first(names []string) string {
 	return names[0]
 }
 
-// Begin implements Proof. Who looked may have been lost since, and with it a pod that is measured, or none: the bursts tell. End then
+// Begin implements Prover. Who looked may have been lost since, and with it a pod that is measured, or none: the bursts tell. End then
 // says that there was no audit.
 func (p *UnplannedProver) Begin(ctx context.Context) error {
 	p.mu.Lock()
@@ -149,7 +118,7 @@ func (p *UnplannedProver) count(ctx context.Context) (map[podNames]map[network.D
 	return all, nil
 }
 
-// End implements Proof. Devices of nodes carry what others move as well: that too much passed can't be told, that too little did
+// End implements Prover. Devices of nodes carry what others move as well: that too much passed can't be told, that too little did
 // can.
 func (p *UnplannedProver) End(ctx context.Context, moved []Moved) (Audit, error) {
 	p.mu.Lock()

@@ -29,7 +29,7 @@ func TestDeviceVanishes(t *testing.T) {
 			e := newEnds(t, o, 0, 2)
 			run := e.trip(t, "udp", 1000, 20)
 			pod := inside(t, o.Pods()[c.pod])
-			p, err := path.NewProber(o).Prove(t.Context(), e.client.Pod, e.server.Pod, network.TCP, func(ctx context.Context) (path.Load, error) {
+			p, err := path.NewPlannedProver(o).Prove(t.Context(), e.client.Pod, e.server.Pod, network.TCP, func(ctx context.Context) (path.Load, error) {
 				l, err := run(ctx)
 				return l, errors.Join(err, pod.Do(func() error {
 					link, err := netlink.LinkByName("eth0")
@@ -62,7 +62,7 @@ func TestNoProof(t *testing.T) {
 	o, other := open(t, named(t, "bridge"), testbed.Spec{}), open(t, named(t, "bridge"), testbed.Spec{})
 	e := newEnds(t, o, 0, 2)
 	run := e.trip(t, "udp", 1000, 20)
-	prober := path.NewProber(o)
+	prover := path.NewPlannedProver(o)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	broken := errors.New("the load broke")
@@ -78,14 +78,14 @@ func TestNoProof(t *testing.T) {
 		"to another testbed":         {t.Context(), e.client.Pod, other.Pods()[1], run, "not two pods"},
 		"of a user who has given up": {gone, e.client.Pod, e.server.Pod, run, "context canceled"},
 	} {
-		if _, err := prober.Prove(c.ctx, c.from, c.to, network.TCP, c.load); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "prove the path from pod0") {
+		if _, err := prover.Prove(c.ctx, c.from, c.to, network.TCP, c.load); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "prove the path from pod0") {
 			t.Errorf("%s: got error %v", name, err)
 		}
 	}
-	if _, err := prober.End(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "not begun") {
+	if _, err := prover.End(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "not begun") {
 		t.Errorf("an audit that was not begun: got error %v", err)
 	}
-	if p, err := prober.Prove(t.Context(), e.client.Pod, e.server.Pod, network.TCP, run); err != nil || !p.OK {
+	if p, err := prover.Prove(t.Context(), e.client.Pod, e.server.Pod, network.TCP, run); err != nil || !p.OK {
 		t.Errorf("afterwards: %v %q", err, p.Findings)
 	}
 }
@@ -93,12 +93,12 @@ func TestNoProof(t *testing.T) {
 // The taps of many proofs are gone when the lab is; open fails the test otherwise, and so does the package's TestMain.
 func TestProofsOfManyPairs(t *testing.T) {
 	o := open(t, named(t, "vxlan-routed"), testbed.Spec{})
-	prober := path.NewProber(o)
+	prover := path.NewPlannedProver(o)
 	for to := 1; to < 4; to++ {
 		e := newEnds(t, o, 0, to)
 		run := e.trip(t, "tcp", 3000, 10)
 		for range 3 {
-			p, err := prober.Prove(t.Context(), e.client.Pod, e.server.Pod, network.TCP, run)
+			p, err := prover.Prove(t.Context(), e.client.Pod, e.server.Pod, network.TCP, run)
 			if err != nil || !p.OK || p.MTU != 1450 {
 				t.Fatalf("to pod%d: %v %+v", to, err, p)
 			}
@@ -112,8 +112,8 @@ func TestAudit(t *testing.T) {
 	o := open(t, named(t, "vxlan"), testbed.Spec{})
 	near, far := newEnds(t, o, 0, 1), newEnds(t, o, 0, 2)
 	loads := map[*testEnds]func(context.Context) (path.Load, error){near: near.trip(t, "tcp", 20_000, 10), far: far.trip(t, "udp", 1000, 200)}
-	prober := path.NewProber(o)
-	if err := prober.Begin(t.Context()); err != nil {
+	prover := path.NewPlannedProver(o)
+	if err := prover.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var moved []path.Moved
@@ -126,7 +126,7 @@ func TestAudit(t *testing.T) {
 			moved = append(moved, path.Moved{From: e.client.Pod, To: e.server.Pod, Protocol: l.Protocol, Requests: l.Requests, Responses: l.Responses})
 		}
 	}
-	a, err := prober.End(t.Context(), moved)
+	a, err := prover.End(t.Context(), moved)
 	if err != nil || len(a.Findings) > 0 || len(a.Weak) > 0 {
 		t.Errorf("%v %+v", err, a)
 	}
@@ -137,14 +137,14 @@ func TestAudit(t *testing.T) {
 	for i := range moved {
 		moved[i].Requests *= 2
 	}
-	a, err = prober.End(t.Context(), moved)
+	a, err = prover.End(t.Context(), moved)
 	if said := strings.Join(a.Findings, "\n"); err != nil || !strings.Contains(said, "pod0/eth0 sent") || !strings.Contains(said, "node1/eth0 received") {
 		t.Errorf("twice as much as was moved: %v %q", err, said)
 	}
 	if a.Enter(&kept); kept.OK || len(kept.Findings) != len(a.Findings) {
 		t.Errorf("%+v", kept)
 	}
-	a, err = prober.End(t.Context(), nil)
+	a, err = prover.End(t.Context(), nil)
 	if said := strings.Join(a.Findings, "\n"); err != nil || !strings.Contains(said, "pod2/eth0, which is on no way") {
 		t.Errorf("nothing was moved: %v %q", err, said)
 	}
@@ -175,13 +175,13 @@ func TestQuietIsWaitedFor(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	p, err := path.NewProber(d).Prove(t.Context(), near.client.Pod, near.server.Pod, network.TCP, run)
+	p, err := path.NewPlannedProver(d).Prove(t.Context(), near.client.Pod, near.server.Pod, network.TCP, run)
 	if err != nil || !p.OK {
 		t.Errorf("%v %q", err, p.Findings)
 	}
 	// What never falls silent is not waited for, but seen.
 	d.left = 1000
-	p, err = path.NewProber(d).Prove(t.Context(), near.client.Pod, near.server.Pod, network.TCP, run)
+	p, err = path.NewPlannedProver(d).Prove(t.Context(), near.client.Pod, near.server.Pod, network.TCP, run)
 	if err != nil {
 		t.Fatal(err)
 	}
