@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"netdelta/result"
@@ -39,12 +40,10 @@ func ReadConfig(sysctls []string, last Config) (Config, error) {
 		return nil, err
 	}
 	defer func() { _ = socket.close() }()
-	for attempt := range attempts {
-		if err = c.readRouting(socket); !errors.Is(err, unix.EINTR) || attempt == attempts-1 {
-			break
-		}
+	_, err = List(func() ([]Setting, error) {
 		clear(c)
-	}
+		return nil, c.readRouting(socket)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration of devices and routes: %w", err)
 	}
@@ -64,7 +63,7 @@ func (c Config) readRouting(socket *netlinkSocket) error {
 		return err
 	}
 	filtered := map[int]bool{}
-	if err := socket.dump(unix.RTM_GETQDISC, make([]byte, sizeofTcmsg), func(body []byte) { c.addQdisc(body, names, filtered) }); err != nil {
+	if err := socket.dump(unix.RTM_GETQDISC, new(nl.TcMsg).Serialize(), func(body []byte) { c.addQdisc(body, names, filtered) }); err != nil {
 		return err
 	}
 	for index := range filtered {
@@ -209,11 +208,10 @@ func (c Config) addRoute(body []byte, names map[int]string) {
 	if len(body) < unix.SizeofRtMsg {
 		return
 	}
-	const lengthAt, tableAt, typeAt, flagsAt = 1, 4, 7, 8
-	order := binary.NativeEndian
-	table := uint32(body[tableAt])
+	m, order := nl.DeserializeRtMsg(body), binary.NativeEndian
+	table := uint32(m.Table)
 	byItself := []byte{unix.RTN_LOCAL, unix.RTN_BROADCAST, unix.RTN_MULTICAST, unix.RTN_ANYCAST}
-	if slices.Contains(byItself, body[typeAt]) || order.Uint32(body[flagsAt:])&unix.RTM_F_CLONED != 0 {
+	if slices.Contains(byItself, m.Type) || m.Flags&unix.RTM_F_CLONED != 0 {
 		return
 	}
 	to := netip.Addr{}
@@ -241,7 +239,7 @@ func (c Config) addRoute(body []byte, names map[int]string) {
 	if to.IsLinkLocalUnicast() || to.IsMulticast() {
 		return
 	}
-	name := routeName(to, body[lengthAt], body[0], table, metric)
+	name := routeName(to, m.Dst_len, m.Family, table, metric)
 	if device != "" {
 		text += "dev " + device
 	}

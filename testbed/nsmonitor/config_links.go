@@ -13,6 +13,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"netdelta/unit"
@@ -26,11 +28,7 @@ const numberSetting = "number"
 
 // linkQuestion asks for all devices.
 func linkQuestion() []byte {
-	order := binary.NativeEndian
-	ask := make([]byte, unix.SizeofIfInfomsg, 32)
-	ask = order.AppendUint16(ask, unix.SizeofRtAttr+4)
-	ask = order.AppendUint16(ask, unix.IFLA_EXT_MASK)
-	return order.AppendUint32(ask, skipStats)
+	return append(nl.NewIfInfomsg(unix.AF_UNSPEC).Serialize(), nl.NewRtAttr(unix.IFLA_EXT_MASK, nl.Uint32Attr(skipStats)).Serialize()...)
 }
 
 // addLink takes over what is configured of a device, and notes its name by its number.
@@ -39,8 +37,8 @@ func (c Config) addLink(body []byte, names map[int]string) {
 		return
 	}
 	order := binary.NativeEndian
-	const indexAt, flagsAt = 4, 8
-	index, flags := int(int32(order.Uint32(body[indexAt:]))), order.Uint32(body[flagsAt:])
+	m := nl.DeserializeIfInfomsg(body)
+	index, flags := int(m.Index), m.Flags
 	values := map[uint16][]byte{}
 	for kind, value := range attributes(body[unix.SizeofIfInfomsg:]) {
 		values[kind] = value
@@ -81,32 +79,14 @@ func (c Config) addLink(body []byte, names map[int]string) {
 	}
 }
 
-// sizeofTcmsg is the length of struct tcmsg, which has a number of a device, a handle, a parent and more.
-const (
-	sizeofTcmsg = 20
-	tcIndexAt   = 4
-	tcHandleAt  = 8
-	tcParentAt  = 12
-	tcInfoAt    = 16
-)
-
-// Parents of queueing disciplines and filters, of linux/pkt_sched.h.
-const (
-	parentRoot    = 0xFFFFFFFF
-	parentIngress = 0xFFFFFFF1
-	clsactIngress = 0xFFFFFFF2
-	clsactEgress  = 0xFFFFFFF3
-)
-
 // addQdisc takes over a queueing discipline, and notes the devices that may have filters.
 func (c Config) addQdisc(body []byte, names map[int]string, filtered map[int]bool) {
-	if len(body) < sizeofTcmsg {
+	if len(body) < nl.SizeofTcMsg {
 		return
 	}
-	order := binary.NativeEndian
-	index, parent := int(int32(order.Uint32(body[tcIndexAt:]))), order.Uint32(body[tcParentAt:])
+	m := nl.DeserializeTcMsg(body)
 	kind, options := "", []byte(nil)
-	for a, value := range attributes(body[sizeofTcmsg:]) {
+	for a, value := range attributes(body[nl.SizeofTcMsg:]) {
 		switch a {
 		case unix.TCA_KIND:
 			kind = string(bytes.TrimRight(value, "\x00"))
@@ -115,19 +95,19 @@ func (c Config) addQdisc(body []byte, names map[int]string, filtered map[int]boo
 		}
 	}
 	if kind != "noqueue" && kind != "mq" {
-		filtered[index] = true
+		filtered[int(m.Ifindex)] = true
 	}
-	c[Setting{names[index], "qdisc " + parentName(parent)}] = qdiscText(kind, options)
+	c[Setting{names[int(m.Ifindex)], "qdisc " + parentName(m.Parent)}] = qdiscText(kind, options)
 }
 
 // parentName is where a queueing discipline or a filter is.
 func parentName(parent uint32) string {
 	switch parent {
-	case parentRoot:
+	case netlink.HANDLE_ROOT:
 		return "root"
-	case parentIngress, clsactIngress:
+	case netlink.HANDLE_INGRESS, netlink.HANDLE_MIN_INGRESS:
 		return "ingress"
-	case clsactEgress:
+	case netlink.HANDLE_MIN_EGRESS:
 		return "egress"
 	}
 	return fmt.Sprintf("%x:%x", parent>>16, parent&0xFFFF)
@@ -137,13 +117,13 @@ func parentName(parent uint32) string {
 func qdiscText(kind string, options []byte) string {
 	order := binary.NativeEndian
 	switch {
-	case kind == "netem" && len(options) >= 24:
-		const lossAt, latency64 = 8, 10
+	case kind == "netem" && len(options) >= nl.SizeofTcNetemQopt:
+		const latency64 = 10 // TCA_NETEM_LATENCY64
 		text := kind
-		if loss := order.Uint32(options[lossAt:]); loss > 0 {
+		if loss := nl.DeserializeTcNetemQopt(options).Loss; loss > 0 {
 			text += fmt.Sprintf(" loss %.3g%%", 100*float64(loss)/(1<<32))
 		}
-		for a, value := range attributes(options[24:]) {
+		for a, value := range attributes(options[nl.SizeofTcNetemQopt:]) {
 			if a == latency64 && len(value) == 8 {
 				text += " delay " + unit.Duration(time.Duration(order.Uint64(value)))
 			}
@@ -164,15 +144,13 @@ func sum(options []byte) string {
 
 // readFilters reads the filters of a device that has a queueing discipline to hold them.
 func (c Config) readFilters(socket *netlinkSocket, index int, device string) error {
-	order := binary.NativeEndian
-	for _, parent := range []uint32{parentRoot, clsactIngress, clsactEgress} {
-		ask := make([]byte, sizeofTcmsg)
-		order.PutUint32(ask[tcIndexAt:], uint32(index))
-		if parent != parentRoot {
-			order.PutUint32(ask[tcParentAt:], parent)
+	for _, parent := range []uint32{netlink.HANDLE_ROOT, netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
+		ask := nl.TcMsg{Ifindex: int32(index)}
+		if parent != netlink.HANDLE_ROOT {
+			ask.Parent = parent
 		}
 		var all []string
-		err := socket.dump(unix.RTM_GETTFILTER, ask, func(body []byte) {
+		err := socket.dump(unix.RTM_GETTFILTER, ask.Serialize(), func(body []byte) {
 			if text := filterText(body); text != "" {
 				all = append(all, text)
 			}
@@ -189,29 +167,27 @@ func (c Config) readFilters(socket *netlinkSocket, index int, device string) err
 
 // filterText is a filter's kind, place and program.
 func filterText(body []byte) string {
-	if len(body) < sizeofTcmsg {
+	if len(body) < nl.SizeofTcMsg {
 		return ""
 	}
-	order := binary.NativeEndian
-	handle, info := order.Uint32(body[tcHandleAt:]), order.Uint32(body[tcInfoAt:])
+	m := nl.DeserializeTcMsg(body)
 	kind, program := "", ""
-	for a, value := range attributes(body[sizeofTcmsg:]) {
+	for a, value := range attributes(body[nl.SizeofTcMsg:]) {
 		switch a {
 		case unix.TCA_KIND:
 			kind = string(bytes.TrimRight(value, "\x00"))
 		case unix.TCA_OPTIONS:
-			const programID = 11 // TCA_BPF_ID
 			for b, v := range attributes(value) {
-				if kind == "bpf" && b == programID && len(v) == 4 {
-					program = fmt.Sprintf(" program %d", order.Uint32(v))
+				if kind == "bpf" && b == nl.TCA_BPF_ID && len(v) == 4 {
+					program = fmt.Sprintf(" program %d", binary.NativeEndian.Uint32(v))
 				}
 			}
 		}
 	}
-	if handle == 0 { // the head of a chain
+	if m.Handle == 0 { // the head of a chain
 		return ""
 	}
-	return fmt.Sprintf("%s %d:%x%s", kind, info>>16, handle, program)
+	return fmt.Sprintf("%s %d:%x%s", kind, m.Info>>16, m.Handle, program)
 }
 
 // hooks are the settings of programs at hooks of their own, of which the kernel sends no notices.

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"netdelta/result"
@@ -20,12 +22,12 @@ import (
 // CounterReader reads what the kernel counts in a namespace. Its socket and its files stay open, so that a reading needs no thread
 // in the namespace: it is taken just before and after a load, and has to be quick. It is safe for concurrent use.
 type CounterReader struct {
-	mu      sync.Mutex
-	netlink *netlinkSocket
-	stack   []*os.File
-	buffer  []byte
-	names   map[int]string // of the devices, by number, as last read
-	closed  bool
+	mu     sync.Mutex
+	socket *netlinkSocket
+	stack  []*os.File
+	buffer []byte
+	names  map[int]string // of the devices, by number, as last read
+	closed bool
 }
 
 // ErrClosed is the error of a namespace that was given up meanwhile.
@@ -37,7 +39,7 @@ func NewCounterReader() (*CounterReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &CounterReader{netlink: socket, buffer: make([]byte, 16<<10), names: map[int]string{}}
+	g := &CounterReader{socket: socket, buffer: make([]byte, 16<<10), names: map[int]string{}}
 	for _, path := range []string{"/proc/thread-self/net/snmp", "/proc/thread-self/net/snmp6"} {
 		f, err := os.Open(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -59,7 +61,7 @@ func (g *CounterReader) Close() error {
 		return nil
 	}
 	g.closed = true
-	err := g.netlink.close()
+	err := g.socket.close()
 	for _, f := range g.stack {
 		err = errors.Join(err, f.Close())
 	}
@@ -116,7 +118,7 @@ func (g *CounterReader) NameOf(index int) string {
 // dump asks for all links once. It is unix.EINTR where the answer does not hang together.
 func (g *CounterReader) dump() ([]Counted, error) {
 	var devices []Counted
-	err := g.netlink.dump(unix.RTM_GETLINK, linkQuestion(), func(body []byte) {
+	err := g.socket.dump(unix.RTM_GETLINK, linkQuestion(), func(body []byte) {
 		if d, ok := parseLink(body); ok {
 			devices = append(devices, d)
 		}
@@ -132,11 +134,10 @@ const skipStats = 1 << 3
 
 // parseLink takes the name and the 64-bit counters (struct rtnl_link_stats64) from a message about a link.
 func parseLink(body []byte) (Counted, bool) {
-	order := binary.NativeEndian
 	if len(body) < unix.SizeofIfInfomsg {
 		return Counted{}, false
 	}
-	d := Counted{Counters: testbed.Counters{Index: int(int32(order.Uint32(body[4:])))}}
+	d := Counted{Counters: testbed.Counters{Index: int(nl.DeserializeIfInfomsg(body).Index)}}
 	complete := false
 	for kind, value := range attributes(body[unix.SizeofIfInfomsg:]) {
 		switch kind {
@@ -244,7 +245,7 @@ func (g *CounterReader) Drops() ([]result.Drop, error) {
 	}
 	queues, err := List(func() ([]result.Drop, error) {
 		var queues []result.Drop
-		err := g.netlink.dump(unix.RTM_GETQDISC, make([]byte, sizeofTcmsg), func(body []byte) {
+		err := g.socket.dump(unix.RTM_GETQDISC, new(nl.TcMsg).Serialize(), func(body []byte) {
 			if d, ok := parseQueue(body, g.names); ok {
 				queues = append(queues, d)
 			}
@@ -256,24 +257,23 @@ func (g *CounterReader) Drops() ([]result.Drop, error) {
 
 // parseQueue takes what a queueing discipline dropped from a message about it (struct gnet_stats_queue).
 func parseQueue(body []byte, names map[int]string) (result.Drop, bool) {
-	if len(body) < sizeofTcmsg {
+	if len(body) < nl.SizeofTcMsg {
 		return result.Drop{}, false
 	}
-	order := binary.NativeEndian
-	const queueStats, dropsAt = 3, 8 // TCA_STATS_QUEUE
-	d := result.Drop{Device: names[int(int32(order.Uint32(body[tcIndexAt:])))]}
-	root := order.Uint32(body[tcParentAt:]) == parentRoot
-	for kind, value := range attributes(body[sizeofTcmsg:]) {
+	const dropsAt = 8
+	m := nl.DeserializeTcMsg(body)
+	d := result.Drop{Device: names[int(m.Ifindex)]}
+	for kind, value := range attributes(body[nl.SizeofTcMsg:]) {
 		switch kind {
 		case unix.TCA_KIND:
 			d.Queue = string(bytes.TrimRight(value, "\x00"))
 		case unix.TCA_STATS2:
 			for k, v := range attributes(value) {
-				if k == queueStats && len(v) >= dropsAt+4 {
-					d.Packets = uint64(order.Uint32(v[dropsAt:]))
+				if k == nl.TCA_STATS_QUEUE && len(v) >= dropsAt+4 {
+					d.Packets = uint64(binary.NativeEndian.Uint32(v[dropsAt:]))
 				}
 			}
 		}
 	}
-	return d, root && d.Packets > 0
+	return d, m.Parent == netlink.HANDLE_ROOT && d.Packets > 0
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"syscall"
 
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -35,13 +37,10 @@ func (s *netlinkSocket) dump(kind uint16, body []byte, each func(body []byte)) e
 // ask sends a question and calls each for each message of the answer: one, or a whole list.
 func (s *netlinkSocket) ask(kind, flags uint16, body []byte, each func(body []byte)) error {
 	s.serial++
-	order := binary.NativeEndian
-	question := make([]byte, unix.NLMSG_HDRLEN, unix.NLMSG_HDRLEN+len(body))
-	order.PutUint32(question, uint32(unix.NLMSG_HDRLEN+len(body)))
-	order.PutUint16(question[4:], kind)
-	order.PutUint16(question[6:], unix.NLM_F_REQUEST|flags)
-	order.PutUint32(question[8:], s.serial)
-	if err := unix.Sendto(s.fd, append(question, body...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	question := nl.NewNetlinkRequest(int(kind), int(flags))
+	question.Seq = s.serial
+	question.AddRawData(body)
+	if err := unix.Sendto(s.fd, question.Serialize(), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return fmt.Errorf("ask by netlink: %w", err)
 	}
 	var changed error
@@ -53,51 +52,27 @@ func (s *netlinkSocket) ask(kind, flags uint16, body []byte, each func(body []by
 		if err != nil {
 			return fmt.Errorf("read an answer by netlink: %w", err)
 		}
-		for m, err := range messages(s.buffer[:n]) {
+		messages, err := syscall.ParseNetlinkMessage(s.buffer[:aligned(n)])
+		if err != nil {
+			return fmt.Errorf("understand an answer by netlink: %w", err)
+		}
+		for _, m := range messages {
 			switch {
-			case err != nil:
-				return err
-			case m.serial != s.serial: // of a list that was given up
+			case m.Header.Seq != s.serial: // of a list that was given up
 				continue
-			case m.flags&unix.NLM_F_DUMP_INTR != 0:
+			case m.Header.Flags&unix.NLM_F_DUMP_INTR != 0:
 				changed = unix.EINTR
 			}
-			switch m.kind {
+			switch m.Header.Type {
 			case unix.NLMSG_DONE:
 				return changed
 			case unix.NLMSG_ERROR:
-				return netlinkError(m.body)
+				return netlinkError(m.Data)
 			}
-			each(m.body)
+			each(m.Data)
 			if flags&unix.NLM_F_DUMP == 0 {
 				return nil
 			}
-		}
-	}
-}
-
-// message is one netlink message.
-type message struct {
-	kind, flags uint16
-	serial      uint32
-	body        []byte
-}
-
-// messages are the netlink messages in a text that was read from a socket.
-func messages(text []byte) iter.Seq2[message, error] {
-	order := binary.NativeEndian
-	return func(yield func(message, error) bool) {
-		for len(text) >= unix.NLMSG_HDRLEN {
-			size := int(order.Uint32(text))
-			if size < unix.NLMSG_HDRLEN || size > len(text) {
-				yield(message{}, fmt.Errorf("a netlink message of %d bytes in %d", size, len(text)))
-				return
-			}
-			m := message{order.Uint16(text[4:]), order.Uint16(text[6:]), order.Uint32(text[8:]), text[unix.NLMSG_HDRLEN:size]}
-			if !yield(m, nil) {
-				return
-			}
-			text = text[min(aligned(size), len(text)):]
 		}
 	}
 }
