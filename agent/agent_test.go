@@ -1,17 +1,13 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +15,7 @@ import (
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/rpc"
+	"netdelta/testbed/testbedtest"
 	"netdelta/workload"
 )
 
@@ -102,46 +99,8 @@ func (localPod) Node() string            { return "here" }
 func (localPod) Address() netip.Addr     { return netip.MustParseAddr("127.0.0.1") }
 func (localPod) Ports() (uint16, uint16) { return 20000, 20999 }
 func (localPod) Start(_ context.Context, c testbed.Command) (testbed.Process, error) {
-	cmd := exec.Command(c.Path, c.Args...)
-	cmd.Env = c.Env
-	p := &localProcess{cmd: cmd}
-	cmd.Stderr = &p.stderr
-	var err error
-	if p.WriteCloser, err = cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	if p.Reader, err = cmd.StdoutPipe(); err != nil {
-		return nil, err
-	}
-	return p, cmd.Start()
+	return testbedtest.StartLocal(c, nil)
 }
-
-type localProcess struct {
-	io.Reader
-	io.WriteCloser
-	cmd    *exec.Cmd
-	stderr bytes.Buffer
-	wait   sync.Once
-	err    error
-}
-
-func (p *localProcess) PID() int { return p.cmd.Process.Pid }
-func (p *localProcess) Kill() error {
-	return p.cmd.Process.Kill()
-}
-func (p *localProcess) Wait() error {
-	p.wait.Do(func() { p.err = p.cmd.Wait() })
-	return p.err
-}
-func (p *localProcess) Close() error {
-	p.WriteCloser.Close()
-	killer := time.AfterFunc(5*time.Second, func() { _ = p.Kill() })
-	defer killer.Stop()
-	_ = p.Wait()
-	return nil
-}
-func (p *localProcess) FailureReason() string { return "" }
-func (p *localProcess) Stderr() string        { _ = p.Wait(); return strings.TrimSpace(p.stderr.String()) }
 
 func start(t *testing.T, env ...string) *Agent {
 	t.Helper()
@@ -309,7 +268,7 @@ func TestEndsWithItsInput(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _ = a.Burst(ctx, session, engine.BurstSpec{Deadline: time.Minute})
-	p := a.Process().(*localProcess)
+	p := a.Process().(*testbedtest.Local)
 	if err := p.WriteCloser.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"math"
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +22,7 @@ import (
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
+	"netdelta/testbed/testbedtest"
 	"netdelta/workload"
 	"netdelta/workload/catalogue"
 )
@@ -183,22 +181,8 @@ func (p pod) Start(_ context.Context, c testbed.Command) (testbed.Process, error
 	if p.refused {
 		return nil, errors.New("evicted: no room on the node")
 	}
-	cmd := exec.Command(c.Path, c.Args...)
-	cmd.Env = c.Env
-	q := &process{cmd: cmd}
-	cmd.Stderr = &q.stderr
-	var err error
-	if q.WriteCloser, err = cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	if q.Reader, err = cmd.StdoutPipe(); err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	q.dies = p.dies
-	return q, nil
+	q, err := testbedtest.StartLocal(c, nil)
+	return &process{Local: q, dies: p.dies}, err
 }
 
 // server is a pod whose port is free.
@@ -217,13 +201,7 @@ func server(t *testing.T) testbed.Pod {
 
 // process is an agent of this machine.
 type process struct {
-	io.Reader
-	io.WriteCloser
-	cmd    *exec.Cmd
-	stderr bytes.Buffer
-	wait   sync.Once
-	err    error
-
+	*testbedtest.Local
 	dies   bool
 	bursts int
 }
@@ -236,21 +214,7 @@ func (p *process) Write(b []byte) (int, error) {
 			_ = p.Wait()
 		}
 	}
-	return p.WriteCloser.Write(b)
-}
-
-func (p *process) PID() int       { return p.cmd.Process.Pid }
-func (p *process) Kill() error    { return p.cmd.Process.Kill() }
-func (p *process) Stderr() string { return "" }
-
-func (p *process) FailureReason() string { return "" }
-
-func (p *process) Wait() error {
-	p.wait.Do(func() { p.err = p.cmd.Wait() })
-	return p.err
-}
-func (p *process) Close() error {
-	return errors.Join(p.WriteCloser.Close(), p.Wait())
+	return p.Local.Write(b)
 }
 
 // One failed pod costs its own part: one that never starts, of clients or servers, one that dies between bursts, and one that was never there.

@@ -3,10 +3,8 @@ package session_test
 import (
 	"context"
 	"errors"
-	"io"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,6 +23,7 @@ import (
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/testbed/testbedtest"
 	"netdelta/workload/catalogue"
 )
 
@@ -93,31 +92,8 @@ func (p pod) Ports() (first, last uint16) {
 }
 
 func (p pod) Start(_ context.Context, c testbed.Command) (testbed.Process, error) {
-	cmd := exec.Command(c.Path, c.Args...)
-	cmd.Env = c.Env
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	return &process{out, in, cmd}, cmd.Start()
+	return testbedtest.StartLocal(c, nil)
 }
-
-type process struct {
-	io.Reader
-	io.WriteCloser
-	cmd *exec.Cmd
-}
-
-func (p *process) PID() int              { return p.cmd.Process.Pid }
-func (p *process) Kill() error           { return p.cmd.Process.Kill() }
-func (p *process) Stderr() string        { return "" }
-func (p *process) FailureReason() string { return "" }
-func (p *process) Wait() error           { return p.cmd.Wait() }
-func (p *process) Close() error          { return errors.Join(p.WriteCloser.Close(), p.Wait()) }
 
 // quiet shows nothing.
 type quiet struct{}

@@ -2,11 +2,8 @@ package path_test
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net/netip"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -86,40 +83,13 @@ func (n nodePod) Name() string        { return n.name }
 func (n nodePod) Address() netip.Addr { return n.address }
 
 func (n nodePod) Start(_ context.Context, c testbed.Command) (testbed.Process, error) {
-	cmd := exec.Command(c.Path, c.Args...)
-	cmd.Env = []string{testbedtest.Role("look")}
-	in, err1 := cmd.StdinPipe()
-	out, err2 := cmd.StdoutPipe()
-	if err := errors.Join(err1, err2); err != nil {
-		return nil, err
-	}
-	err := n.o.(interface {
+	c.Env = []string{testbedtest.Role("look")}
+	in := n.o.(interface {
 		Within(name string, f func(fd int) error) error
-	}).Within(n.name, func(fd int) error { return netns.Within(fd, cmd.Start) })
-	return &started{cmd: cmd, in: in, Reader: out}, err
-}
-
-// started is a process of this machine.
-type started struct {
-	io.Reader
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	closed bool
-}
-
-func (s *started) Write(b []byte) (int, error) { return s.in.Write(b) }
-func (s *started) PID() int                    { return s.cmd.Process.Pid }
-func (s *started) Wait() error                 { return s.cmd.Wait() }
-func (s *started) Kill() error                 { return s.cmd.Process.Kill() }
-func (s *started) Stderr() string              { return "" }
-func (s *started) FailureReason() string       { return "" }
-
-func (s *started) Close() error {
-	if s.closed {
-		return nil
-	}
-	s.closed = true
-	return errors.Join(s.in.Close(), s.cmd.Wait())
+	})
+	return testbedtest.StartLocal(c, func(start func() error) error {
+		return in.Within(n.name, func(fd int) error { return netns.Within(fd, start) })
+	})
 }
 
 // watched makes a cluster of a lab, with agents on so many of its nodes.
