@@ -16,7 +16,7 @@ func TestFactorHasEffects(t *testing.T) {
 	dir := labFolder(t)
 	guarded := testbed.Spec{Network: "bridge", Conditions: result.Conditions{Policy: result.PolicyNFTables}.Plain()}
 	require.Need(t, "policies of nftables", lab.NewDriver(network.Catalogue()).Supports(t.Context(), guarded) == nil)
-	ran := undisturbed(t, dir, "--networks", "host,bridge", "--placement", "cross-node", "--factor", "policy=none,nftables",
+	ran, builds := undisturbed(t, dir, "--networks", "host,bridge", "--placement", "cross-node", "--factor", "policy=none,nftables",
 		"--factor", "policy.rules=10,4000")
 	ran.shows(t, "policy nftables, 4000 rules", "Policy from none to nftables:10 ", "Policy from none to nftables:4000 ")
 	run := decode(t, call(t, dir, statusDone, "show", "run", "--json").stdout)
@@ -30,7 +30,7 @@ func TestFactorHasEffects(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range run.Effects {
 		// A build in which all rounds were disturbed does not count.
-		if e.Factor != "policy" || e.From != "none" || e.Headline && (e.RatioLow == nil || e.Blocks > 6) {
+		if e.Factor != "policy" || e.From != "none" || e.Headline && (e.RatioLow == nil || e.Blocks > builds) {
 			t.Errorf("%+v", e)
 		}
 		if e.Headline {

@@ -58,29 +58,33 @@ func six(args ...string) []string {
 	return append([]string{"run", "small.yaml", "--builds", "6"}, args...)
 }
 
-// undisturbed calls the program for a run of six builds, all of which count, into the folder "run". What else this machine does may
-// disturb all of a build, and five give no interval: then it runs anew, and the third run is as it is.
-func undisturbed(t *testing.T, dir string, args ...string) ending {
+// undisturbed calls the program for a run of six builds that count, into the folder "run". What else this machine does may disturb all of a
+// build, and five give no interval: then the run is resumed for three more, which are held against the machine as it is by then. It
+// returns how the last call ended, and how many builds there are.
+func undisturbed(t *testing.T, dir string, args ...string) (ran ending, builds int) {
 	t.Helper()
 	return undisturbedBy(t, dir, func(args ...string) ending { return call(t, dir, statusDone, args...) }, args...)
 }
 
 // undisturbedBy is undisturbed for another way to call the program.
-func undisturbedBy(t *testing.T, dir string, call func(args ...string) ending, args ...string) ending {
+func undisturbedBy(t *testing.T, dir string, call func(args ...string) ending, args ...string) (ran ending, builds int) {
 	t.Helper()
-	for tries := 1; ; tries++ {
-		ran := call(six(append([]string{"--out", "run"}, args...)...)...)
+	const most = 30
+	ran = call(six(append([]string{"--out", "run"}, args...)...)...)
+	for builds = 6; builds < most; {
 		run := decode(t, read(t, filepath.Join(dir, "run", "result.json")))
-		lost := slices.ContainsFunc(run.Deltas, func(d result.Delta) bool { return d.Headline && d.Blocks < 6 }) ||
-			slices.ContainsFunc(run.Effects, func(e result.Effect) bool { return e.Headline && e.Blocks < 6 })
-		if !lost || tries == 3 {
-			return ran
+		if !slices.ContainsFunc(run.Deltas, func(d result.Delta) bool { return d.Headline && d.Blocks < 6 }) &&
+			!slices.ContainsFunc(run.Effects, func(e result.Effect) bool { return e.Headline && e.Blocks < 6 }) {
+			break
 		}
-		t.Log("a build was disturbed: once more")
-		if err := os.RemoveAll(filepath.Join(dir, "run")); err != nil {
-			t.Fatal(err)
+		builds += 3
+		more := []string{"run", "--resume", "run", "--builds", strconv.Itoa(builds)}
+		if slices.Contains(args, "--json") {
+			more = append(more, "--json")
 		}
+		ran = call(more...)
 	}
+	return ran, builds
 }
 
 // long skips the test where tests have to be short.

@@ -21,7 +21,7 @@ import (
 func TestRootlessRun(t *testing.T) {
 	u := ordinaryUser(t)
 	before := host(t)
-	ran := undisturbedBy(t, u.dir, func(args ...string) ending { return u.call(t, statusDone, args...) }, "--json")
+	ran, _ := undisturbedBy(t, u.dir, func(args ...string) ending { return u.call(t, statusDone, args...) }, "--json")
 	run := decode(t, ran.stdout)
 	networks := map[string]bool{}
 	for _, d := range run.Deltas {

@@ -49,7 +49,7 @@ func decode(t *testing.T, text string) result.Run {
 func TestRun(t *testing.T) {
 	dir := labFolder(t)
 	before := host(t)
-	ran := undisturbed(t, dir, "--json", "--seed", "7")
+	ran, builds := undisturbed(t, dir, "--json", "--seed", "7")
 	untouched(t, before)
 
 	conforms(t, "result.schema.json", []byte(ran.stdout))
@@ -65,7 +65,7 @@ func TestRun(t *testing.T) {
 	for line := range strings.Lines(read(t, filepath.Join(folder, "trials.jsonl"))) {
 		conforms(t, "trial.schema.json", []byte(line))
 	}
-	checkRounds(t, run, trials(t, folder))
+	checkRounds(t, run, trials(t, folder), builds)
 	checkEnvironment(t, read(t, filepath.Join(folder, "environment.json")))
 
 	networks := map[string]bool{}
@@ -97,7 +97,7 @@ func TestRun(t *testing.T) {
 }
 
 // checkRounds fails unless each round of each build measured each cell once: the baseline twice, in two set-ups.
-func checkRounds(t *testing.T, run result.Run, trials []result.Trial) {
+func checkRounds(t *testing.T, run result.Run, trials []result.Trial, want int) {
 	t.Helper()
 	roles := map[string]result.Role{}
 	for _, c := range run.Cells {
@@ -120,8 +120,8 @@ func checkRounds(t *testing.T, run result.Run, trials []result.Trial) {
 			visits[v][string(tr.Role)]++
 		}
 	}
-	if len(builds) != 6 || len(visits) < 18 {
-		t.Errorf("%d rounds in %d builds, want at least 18 in 6", len(visits), len(builds))
+	if len(builds) != want || len(visits) < 3*want {
+		t.Errorf("%d rounds in %d builds, want at least %d in %d", len(visits), len(builds), 3*want, want)
 	}
 	for v, count := range visits {
 		if count[string(result.RoleBaseline)] != 1 || count[string(result.RoleControl)] != 1 || count[string(result.RoleCell)] != 2 {

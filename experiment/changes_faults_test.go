@@ -20,11 +20,13 @@ import (
 // A change that can't be made, or is made in part, and one whose agents end again and again once it is made, fail their networks by name, and
 // nothing else. The cluster is restored.
 func TestChangeThatFails(t *testing.T) {
+	t.Parallel()
 	for says, fault := range map[string]func(*ground){
 		"it is refused":    func(g *ground) { g.refuses = "vxlan-on" },
 		"CrashLoopBackOff": func(g *ground) { g.broken = "vxlan-on" },
 	} {
 		t.Run(says, func(t *testing.T) {
+			t.Parallel()
 			c, g := changingAgainst(t, "pod", 4, testbed.Change{Network: "vxlan-on"})
 			fault(g)
 			run := mustRun(t, c)
@@ -53,6 +55,7 @@ func TestChangeThatFails(t *testing.T) {
 
 // Settings that were left out for want of time are measured once it turns out that there is enough, and are in the record as the others are.
 func TestSettingsComeIn(t *testing.T) {
+	t.Parallel()
 	const blocks = 2
 	s := small([]string{"host", "pod"}, result.CrossNode)
 	s.Baseline, s.Design.Blocks = "pod", blocks
@@ -83,6 +86,7 @@ func TestSettingsComeIn(t *testing.T) {
 
 // A change that leaves its rules behind when it is undone is seen by the way of packets in the next visit to the cluster as it was found.
 func TestRulesLeftBehind(t *testing.T) {
+	t.Parallel()
 	c, g := changing(t, 3, testbed.Change{Network: "vxlan-on"})
 	g.forgets = true
 	mustRun(t, c)

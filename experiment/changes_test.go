@@ -169,13 +169,13 @@ func changingStudy(t *testing.T, s *study.Study, changes ...testbed.Change) (exp
 	if err != nil {
 		t.Fatal(err)
 	}
-	assembled, err := experiment.Assemble(t.Context(), s, p, g, workloads())
+	own, err := experiment.Assemble(t.Context(), s, p, g, workloads())
 	if err != nil {
 		t.Fatal(err)
 	}
-	assembled.Folder, assembled.Progress, assembled.Judge = c.Folder, c.Progress, c.Judge
-	assembled.Changer = changer{g}
-	return assembled, g
+	own.Folder, own.Progress, own.Judge = c.Folder, c.Progress, c.Judge
+	own.Program, own.Machine, own.Changer = c.Program, idle(t, own), changer{g}
+	return own, g
 }
 
 // byBuild are the networks that trials measured, by build.
@@ -191,8 +191,8 @@ func byBuild(trials []result.Trial) map[int][]string {
 // Each state of a cluster is measured in builds of its own against the baseline of the same state, and the cluster is in the state
 // in which it was found between them and after them.
 func TestChangesAreMeasuredAgainstTheirOwnBaseline(t *testing.T) {
-	// An interval takes six blocks. As many more are for what other work on the machine disturbs.
-	const blocks, needed = 12, stats.DefaultMinBuilds
+	// An interval takes six blocks. Two more are for bursts that the kernel itself disturbs.
+	const blocks, needed = 8, stats.DefaultMinBuilds
 	c, g := changing(t, blocks, testbed.Change{Network: "vxlan-on"}, testbed.Change{Network: "slow"})
 	run := mustRun(t, c)
 	// It may be resolved before its last block, in all states alike.
@@ -319,6 +319,7 @@ func orderly(t *testing.T, said []string) {
 
 // Pods that are kept stand before the change is made.
 func TestPodsLiveThroughChanges(t *testing.T) {
+	t.Parallel()
 	c, g := changing(t, 2, testbed.Change{Network: "vxlan-on", Kept: true})
 	mustRun(t, c)
 	for _, tr := range journal(t, c) {
@@ -343,6 +344,7 @@ func TestPodsLiveThroughChanges(t *testing.T) {
 
 // A cluster that another run changes is no place for this one.
 func TestChangesOfTwoRuns(t *testing.T) {
+	t.Parallel()
 	c, g := changing(t, 4, testbed.Change{Network: "vxlan-on"})
 	g.held = true
 	run, err := experiment.Run(t.Context(), c)
@@ -354,8 +356,10 @@ func TestChangesOfTwoRuns(t *testing.T) {
 // A cluster that can't be restored ends the run: what was measured is kept, and the error ends with what has to be done. One
 // that can be restored at the second try is.
 func TestRestoreThatFails(t *testing.T) {
+	t.Parallel()
 	for stuck, left := range map[int]string{1: "", 2: "vxlan-on"} {
 		t.Run(fmt.Sprint(stuck), func(t *testing.T) {
+			t.Parallel()
 			c, g := changing(t, 3, testbed.Change{Network: "vxlan-on"})
 			g.stuck = stuck
 			run, err := experiment.Run(t.Context(), c)
@@ -375,8 +379,10 @@ func TestRestoreThatFails(t *testing.T) {
 
 // A run that is interrupted restores the cluster, wherever it was.
 func TestInterruptedChangesAreUndone(t *testing.T) {
+	t.Parallel()
 	for _, when := range []string{"apply", "round"} {
 		t.Run(when, func(t *testing.T) {
+			t.Parallel()
 			c, g := changing(t, 3, testbed.Change{Network: "vxlan-on"})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

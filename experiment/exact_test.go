@@ -50,6 +50,7 @@ func measureExact(t *testing.T, c experiment.ExactConfig) []result.Trial {
 // TestExactTrialsAreWhole: each cell has one trial, of TCP and UDP, on one node and across, with its path proved and its
 // instructions parted.
 func TestExactTrialsAreWhole(t *testing.T) {
+	t.Parallel()
 	s := small([]string{"host", "bridge", "vxlan"})
 	s.Workloads[0].Name = "tcp-rr"
 	s.Workloads = append(s.Workloads, s.Workloads[0])

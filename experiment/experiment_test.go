@@ -2,6 +2,7 @@ package experiment_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,6 +23,8 @@ import (
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
 	"netdelta/network"
+	"netdelta/probe/pressure"
+	"netdelta/probe/probetest"
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
@@ -83,8 +86,34 @@ func setUp(t *testing.T, s *study.Study, builds int, folder *result.Folder) expe
 	return setUpOn(t, network.Catalogue(), s, builds, folder)
 }
 
-// setUpOn is setUp with a catalogue of the test's own.
+// setUpOn is setUp with a catalogue of the test's own. What else happens on this machine neither disturbs what is measured nor is seen.
 func setUpOn(t *testing.T, networks []network.Network, s *study.Study, builds int, folder *result.Folder) experiment.Config {
+	t.Helper()
+	c := assembled(t, networks, s, builds, folder)
+	c.Program, c.Machine = probetest.Ahead(c.Program), idle(t, c)
+	return c
+}
+
+// idle is in place of a run's reader of the machine the reader of one where nothing else ever runs.
+func idle(t *testing.T, c experiment.Config) *pressure.Reader {
+	t.Helper()
+	proc, text := t.TempDir(), ""
+	for _, cpu := range c.Measuring {
+		text += fmt.Sprintf("cpu%d 0 0 0 0 0 0 0 0 0 0\n", cpu)
+	}
+	err := errors.Join(os.WriteFile(filepath.Join(proc, "stat"), []byte(text), 0o600), c.Machine.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := pressure.NewReader(proc, c.Measuring)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// assembled is setUpOn for a run that sees this machine as it is.
+func assembled(t *testing.T, networks []network.Network, s *study.Study, builds int, folder *result.Folder) experiment.Config {
 	t.Helper()
 	require.Namespaces(t)
 	driver := lab.NewDriver(networks)
@@ -202,6 +231,7 @@ func TestRunAndResume(t *testing.T) {
 }
 
 func TestBlocksSwapLive(t *testing.T) {
+	t.Parallel()
 	s := small([]string{"host", "bridge", "macvlan", "vxlan"})
 	s.Design.Blocks = 2
 	c := setUp(t, s, 2, nil)
@@ -264,6 +294,7 @@ func TestLostPods(t *testing.T) {
 }
 
 func TestInterruptionKeepsWhatWasMeasured(t *testing.T) {
+	t.Parallel()
 	s := small([]string{"host", "bridge"}, result.CrossNode)
 	s.Design.Rounds = 1000
 	c := setUp(t, s, 1, nil)
@@ -282,6 +313,7 @@ func TestInterruptionKeepsWhatWasMeasured(t *testing.T) {
 
 // A journal that can't be written ends the run with an error.
 func TestJournalFails(t *testing.T) {
+	t.Parallel()
 	c := setUp(t, small([]string{"host", "bridge"}, result.CrossNode), 100, nil)
 	c.Progress = &watcher{when: func(s experiment.Status) bool { return s.Round == 2 }, then: func() {
 		if err := c.Folder.Close(); err != nil {

@@ -25,6 +25,7 @@ func (r refusing) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed,
 
 // A network that can't be built costs its own trials, by name, and nothing else.
 func TestNetworkThatCannotBeBuilt(t *testing.T) {
+	t.Parallel()
 	c := setUp(t, small([]string{"host", "bridge", "vxlan"}, result.CrossNode), 3, nil)
 	c.Driver = refusing{c.Driver, "vxlan"}
 	run := mustRun(t, c)

@@ -55,6 +55,7 @@ func runFleet(dir string) int {
 
 // A run that is killed leaves no daemon, no mount and no namespace.
 func TestKilledRunLeavesNoService(t *testing.T) {
+	t.Parallel()
 	require.Namespaces(t)
 	before, err := leak.Host()
 	if err != nil {
@@ -159,6 +160,7 @@ func TestInterruptedAndResumedServices(t *testing.T) {
 
 // A network that can't be swapped in costs its own trials; services do well under the others.
 func TestClusterUnderNetworkThatFails(t *testing.T) {
+	t.Parallel()
 	c := setUp(t, served("fleet"), 2, nil)
 	c.Driver = unswappable{c.Driver, "vxlan"}
 	run := mustRun(t, c)
@@ -204,6 +206,7 @@ func (u unswappableBed) Swap(ctx context.Context, network string) error {
 // What a cluster's packets went another way with is named though the expected number of bytes is unknown, and what daemons say
 // to each other is not taken for it.
 func TestClusterMisrouted(t *testing.T) {
+	t.Parallel()
 	s := served("fleet", "tcp-rr")
 	s.Networks = []string{"host", "routed", "vxlan"}
 	c := setUpOn(t, astray(t), s, 2, nil)

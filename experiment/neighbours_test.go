@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"netdelta/agent"
 	"netdelta/experiment"
 	"netdelta/experiment/study"
 	"netdelta/internal/machine"
 	"netdelta/internal/require"
 	"netdelta/network"
+	"netdelta/probe/probetest"
 	"netdelta/result"
 	"netdelta/testbed/lab"
 	"netdelta/workload/catalogue"
@@ -34,8 +34,9 @@ func TestBestEffortIsWorse(t *testing.T) {
 	s := small([]string{"host"}, result.CrossNode)
 	s.Factors = study.Levels{"qos": {result.Guaranteed, result.BestEffort}}
 	s.Design.Burst, s.Design.Rounds = 10*time.Millisecond, 30
-	c := setUp(t, s, 2, nil)
-	c.Program = ahead(t, c.Program)
+	require.Need(t, "the right to raise priorities (root)", os.Geteuid() == 0)
+	c := assembled(t, network.Catalogue(), s, 2, nil)
+	c.Program = probetest.Ahead(c.Program) // other work would compete for the processor as neighbours do
 	mustRun(t, c)
 	done, took := map[string]int64{}, map[string]int64{}
 	counted, all := 0, 0
@@ -65,16 +66,6 @@ func TestBestEffortIsWorse(t *testing.T) {
 	}
 }
 
-// ahead has agents go before all else that runs on this machine, which would compete for the processor as neighbours do. The
-// kernel shares a processor among sessions, of which each agent is one.
-func ahead(t *testing.T, p agent.Program) agent.Program {
-	t.Helper()
-	require.Need(t, "the right to raise priorities (root)", os.Geteuid() == 0)
-	p.Args = append([]string{"-c", `echo -19 2>/dev/null >/proc/self/autogroup; exec nice -n -19 "$0" "$@"`, p.Path}, p.Args...)
-	p.Path = require.Tool(t, "sh")
-	return p
-}
-
 func qosOf(t *testing.T, cells []result.Cell, id string) string {
 	t.Helper()
 	i := slices.IndexFunc(cells, func(c result.Cell) bool { return c.ID == id })
@@ -93,7 +84,7 @@ func TestNeighboursInBlocks(t *testing.T) {
 	s.Design.Blocks, s.Design.Rounds = 2, 8
 	var without []string
 	for range 3 { // what else runs on this machine may disturb any burst; neighbours of the run's own would disturb them in all runs
-		c := setUp(t, s, 2, nil)
+		c := assembled(t, network.Catalogue(), s, 2, nil)
 		mustRun(t, c)
 		without = nil
 		for _, tr := range journal(t, c) {

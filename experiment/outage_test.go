@@ -66,6 +66,7 @@ func (p reachablePod) Start(ctx context.Context, cmd testbed.Command) (testbed.P
 // Machines elsewhere that are away while three builds would have been made cost those builds and no cell. When they were never
 // there, or stay away, the run ends.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		away         []int
 		failed, left int // builds
@@ -76,6 +77,7 @@ func TestOutage(t *testing.T) {
 		"from the first": {[]int{1, 2, 3, 4, 5, 6}, 2, 0, "in 2 builds in a row and was given up"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := setUpFar(t, []string{"host", "bridge"}, 6)
 			o := outage{c.Driver.(far), tc.away, new(atomic.Bool)}
 			c.Driver, c.Progress = o, o

@@ -16,6 +16,7 @@ import (
 	"netdelta/internal/netns"
 	"netdelta/internal/require"
 	"netdelta/network"
+	"netdelta/probe/probetest"
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -158,6 +159,7 @@ func setUpFar(t *testing.T, networks []string, builds int) experiment.Config {
 			t.Error(err)
 		}
 	})
+	c.Program = probetest.Ahead(c.Program)
 	c.Folder, c.Progress, c.Judge = folder, &watcher{}, words.NewJudge(c.Workloads)
 	return c
 }

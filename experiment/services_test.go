@@ -20,6 +20,7 @@ import (
 // Cells under policies and services are measured and their paths proved, also where datagrams are cut up on the way and put
 // together again to be looked at.
 func TestServicesAndPolicies(t *testing.T) {
+	t.Parallel()
 	s := small([]string{"host", "vxlan"})
 	s.Workloads = []study.Workload{
 		{Name: "udp-rr", Levels: study.Levels{"message": {unit.Bytes(64), unit.Bytes(3000)}}}, {Name: "tcp-crr", Levels: study.Levels{"message": {unit.Bytes(64)}}},

@@ -35,25 +35,20 @@ func (o *remembering) Open(ctx context.Context, spec testbed.Spec) (testbed.Test
 	return tb, err
 }
 
-// silence has a pod drop everything that comes for a while.
-func silence(ctx context.Context, pod testbed.Pod, nft string, span time.Duration) error {
-	lift, err := probetest.Deafen(ctx, pod, nft)
-	if err != nil {
-		return err
-	}
-	time.Sleep(span)
-	return lift()
-}
-
 // A network that lets nothing through for a second in the middle of a run is named, with the time; the others are not. The
 // bursts that it swallowed do not make it faster.
 func TestStallIsNamed(t *testing.T) {
 	require.Namespaces(t)
 	nft := require.Tool(t, "nft")
-	_, run := struck(t, 40, func(tb testbed.Testbed) <-chan error {
-		pods, quiet := tb.Pods(), make(chan error, 1)
-		go func() { quiet <- silence(t.Context(), pods[len(pods)-2], nft, time.Second) }()
-		return quiet
+	_, run := struck(t, 25, func(tb testbed.Testbed) <-chan error {
+		pods, lifted := tb.Pods(), make(chan error, 1)
+		lift, err := probetest.Deafen(t.Context(), pods[len(pods)-2], nft)
+		if err != nil {
+			lifted <- err
+			return lifted
+		}
+		time.AfterFunc(time.Second, func() { lifted <- lift() })
+		return lifted
 	})
 	for _, check := range namedOfVXLAN(t, run, insight.CheckStalls) {
 		t.Log(check.Observed)
@@ -61,7 +56,7 @@ func TestStallIsNamed(t *testing.T) {
 }
 
 // struck runs host, bridge and vxlan in three builds of so many rounds, and has strike do something to vxlan in the middle of the second.
-// The channel says how that went.
+// The run goes on once it is done. The channel says how that ended.
 func struck(t *testing.T, rounds int, strike func(testbed.Testbed) <-chan error) (experiment.Config, result.Run) {
 	t.Helper()
 	s := small([]string{"host", "bridge", "vxlan"}, result.CrossNode)

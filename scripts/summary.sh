@@ -3,8 +3,8 @@
 #
 # COMMAND prints the events of `go test -json`. A test that fails is tried once more: COMMAND is called again with the arguments
 # -test.run=PATTERN PACKAGE, and both results are printed. There is no second try after a panic, a data race, a time-out or a build
-# that fails, nor where more than four tests failed. NETDELTA_SUMMARY is a folder that several calls share: then four is for all of them,
-# and NAME.done, NAME.skipped and NAME.again in it hold the counts, the skips and the second tries.
+# that fails, nor where more than four tests failed, or NETDELTA_AGAIN. NETDELTA_SUMMARY is a folder that several calls share: then that is
+# for all of them, and NAME.done, NAME.skipped and NAME.again in it hold the counts, the skips and the second tries.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -20,7 +20,7 @@ before=$(find "$folder" -name '*.again' -exec cat {} + | wc -l)
 
 status=0
 go tool -modfile=tools/go.mod gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --format-icons text \
-	--rerun-fails=1 --rerun-fails-max-failures=$((4 - before)) --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
+	--rerun-fails=1 --rerun-fails-max-failures=$((${NETDELTA_AGAIN:-4} - before)) --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
 	--rerun-fails-report="$folder/$name.report" --raw-command --ignore-non-json-output-lines -- \
 	bash -c '"${@:2}" || { echo $? >>"$1"; exit 1; }' "$name" "$folder/$name.failed" "$@" 2>&1 | tee "$log" || status=$?
 

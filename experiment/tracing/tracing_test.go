@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 	if processor, err := strconv.Atoi(os.Getenv(burner)); err == nil {
 		burnNowAndThen(processor)
 	}
+	probetest.GoAhead()
 	os.Exit(leak.Main(m))
 }
 

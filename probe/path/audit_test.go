@@ -18,6 +18,7 @@ func flow(o path.Observation) path.Flow {
 
 // Truthful counters balance, also where two cells share devices.
 func TestTruthBalances(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		a := w.observation(t)
@@ -40,6 +41,7 @@ func TestTruthBalances(t *testing.T) {
 }
 
 func TestBalanceFinds(t *testing.T) {
+	t.Parallel()
 	port, off := node(0, "eth0"), node(1, "quiet0")
 	for name, c := range map[string]struct {
 		alter       func(*path.Observation)

@@ -167,6 +167,7 @@ func (w world) sample() path.Sample {
 
 // What is as the plan says is proved, whatever the plan.
 func TestTruthIsProved(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		o := w.observation(t)
@@ -203,6 +204,7 @@ func TestTruthIsProved(t *testing.T) {
 
 // Moving more than a tenth of what a device carried to another is found, and both are named where most was moved.
 func TestMisroutedShareIsFound(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		o := w.observation(t)

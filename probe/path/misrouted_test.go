@@ -40,6 +40,7 @@ func secondLink(mtu unit.Bytes) []network.Op {
 
 // A second underlay link has the better route, to the pods or to the other node.
 func TestBetterRoute(t *testing.T) {
+	t.Parallel()
 	for name, to := range map[string]func(network.Topology, int) netip.Prefix{
 		"routed": func(top network.Topology, i int) netip.Prefix {
 			return netip.PrefixFrom(top.Nodes[i].PodPrefix.Masked().Addr(), top.Nodes[i].PodPrefix.Bits()+1)
@@ -54,6 +55,7 @@ func TestBetterRoute(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			o := open(t, misrouted(t, name, func(top network.Topology, p *network.Plan) {
 				p.Ops = append(p.Ops, secondLink(top.MTU)...)
 				for i := range 2 {
@@ -75,6 +77,7 @@ func TestBetterRoute(t *testing.T) {
 
 // The tunnel stands on the second link.
 func TestTunnelOnTheWrongDevice(t *testing.T) {
+	t.Parallel()
 	other := func(a netip.Addr) netip.Addr {
 		if b := a.As4(); b[1] == 18 {
 			return netip.AddrFrom4([4]byte{198, 18, 1, b[3]})
@@ -83,6 +86,7 @@ func TestTunnelOnTheWrongDevice(t *testing.T) {
 	}
 	for _, name := range []string{"vxlan", "vxlan-routed"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			o := open(t, misrouted(t, name, func(top network.Topology, p *network.Plan) {
 				ops := secondLink(top.MTU)
 				for _, op := range p.Ops {
@@ -125,6 +129,7 @@ func lowered(p *network.Plan, mtu unit.Bytes) {
 // The underlay is too small for the tunnel's packets, which are cut up. The kernel knows the tunnel's own MTU from the device
 // that it is told to stand on, though the packets leave by the one that routes say.
 func TestTunnelIsFragmented(t *testing.T) {
+	t.Parallel()
 	const truly = 1400
 	o := open(t, misrouted(t, "vxlan", func(top network.Topology, p *network.Plan) {
 		lowered(p, truly)
@@ -150,9 +155,11 @@ func TestTunnelIsFragmented(t *testing.T) {
 
 // The path lets through less than the plan says, though what the load sends just fits.
 func TestSmallerPathMTU(t *testing.T) {
+	t.Parallel()
 	const truly = 1400
 	for _, family := range families() {
 		t.Run(string(family), func(t *testing.T) {
+			t.Parallel()
 			o := open(t, misrouted(t, "routed", func(_ network.Topology, p *network.Plan) { lowered(p, truly) }), testbed.Spec{Family: family})
 			p := newEnds(t, o, 0, 2).proof(t, "udp", 1000, 20)
 			told(t, p, "a packet of 1500 bytes from pod0 did not reach pod2 whole")
@@ -166,6 +173,7 @@ func TestSmallerPathMTU(t *testing.T) {
 
 // The path lets through more than the plan says.
 func TestLargerPathMTU(t *testing.T) {
+	t.Parallel()
 	o := open(t, misrouted(t, "routed", func(_ network.Topology, p *network.Plan) {
 		lowered(p, 2000)
 		for i, op := range p.Ops {
@@ -182,6 +190,7 @@ func TestLargerPathMTU(t *testing.T) {
 
 // The plan says VXLAN, but the bridges are joined by the underlay itself; the tunnel is there and carries nothing.
 func TestNotEncapsulated(t *testing.T) {
+	t.Parallel()
 	o := open(t, misrouted(t, "vxlan", func(_ network.Topology, p *network.Plan) {
 		var ops, addresses []network.Op
 		for _, op := range p.Ops {
@@ -213,6 +222,7 @@ func TestNotEncapsulated(t *testing.T) {
 
 // The plan says nothing of VXLAN, but a tunnel carries the load.
 func TestEncapsulated(t *testing.T) {
+	t.Parallel()
 	o := open(t, misrouted(t, "bridge", func(top network.Topology, p *network.Plan) {
 		vxlan, err := named(t, "vxlan").Plan(top)
 		if err != nil {
@@ -228,6 +238,7 @@ func TestEncapsulated(t *testing.T) {
 
 // Datagrams larger than the MTU are fragmented by right, also inside a tunnel and behind a firewall that puts them together.
 func TestLargeDatagrams(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"host", "bridge-nat", "vxlan", "vxlan-routed"} {
 		for _, family := range families() {
 			t.Run(name+"-"+string(family), func(t *testing.T) {

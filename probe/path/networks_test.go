@@ -13,6 +13,7 @@ import (
 
 // Each network proves its ways, in both families, on one node and across.
 func TestNetworks(t *testing.T) {
+	t.Parallel()
 	for _, n := range network.Catalogue() {
 		for _, family := range []result.Family{result.IPv4, result.IPv6} {
 			t.Run(fmt.Sprint(n.Name, "-", family), func(t *testing.T) {

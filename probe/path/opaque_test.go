@@ -34,6 +34,7 @@ func shared(request, response []network.Hop) []network.Device {
 // A truthful observation proves an opaque load too, whatever it is said to have been at least; and without amounts the proof still
 // finds a device off the way, and one on it that carried nothing.
 func TestOpaque(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		o := opaque(w.observation(t))
@@ -64,6 +65,7 @@ func TestOpaque(t *testing.T) {
 
 // The least that an opaque load was must have passed the devices that it can't get round.
 func TestOpaqueBound(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		o := opaque(w.observation(t))
@@ -79,6 +81,7 @@ func TestOpaqueBound(t *testing.T) {
 
 // An audit holds devices against the least that opaque flows were, and leaves daemons their talk.
 func TestOpaqueBalance(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		o := opaque(w.observation(t))

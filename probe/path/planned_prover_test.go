@@ -16,6 +16,7 @@ import (
 
 // A device that goes while a load is watched is named; on the way it spoils the proof, elsewhere it is only noted.
 func TestDeviceVanishes(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		pod   int
 		finds []string
@@ -25,6 +26,7 @@ func TestDeviceVanishes(t *testing.T) {
 		"elsewhere":  {1, nil, []string{"pod1/eth0 vanished while it was watched", "node0/veth1 vanished while it was watched"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			o := open(t, named(t, "routed"), testbed.Spec{})
 			e := newEnds(t, o, 0, 2)
 			run := e.trip(t, "udp", 1000, 20)
@@ -59,6 +61,7 @@ func TestDeviceVanishes(t *testing.T) {
 
 // What keeps a proof from being had is an error, and leaves the testbed usable.
 func TestNoProof(t *testing.T) {
+	t.Parallel()
 	o, other := open(t, named(t, "bridge"), testbed.Spec{}), open(t, named(t, "bridge"), testbed.Spec{})
 	e := newEnds(t, o, 0, 2)
 	run := e.trip(t, "udp", 1000, 20)
@@ -92,6 +95,7 @@ func TestNoProof(t *testing.T) {
 
 // The taps of many proofs are gone when the lab is; open fails the test otherwise, and so does the package's TestMain.
 func TestProofsOfManyPairs(t *testing.T) {
+	t.Parallel()
 	o := open(t, named(t, "vxlan-routed"), testbed.Spec{})
 	prover := path.NewPlannedProver(o)
 	for to := 1; to < 4; to++ {
@@ -109,6 +113,7 @@ func TestProofsOfManyPairs(t *testing.T) {
 
 // A whole phase adds up; what the cells did not move, or what went elsewhere, is found.
 func TestAudit(t *testing.T) {
+	t.Parallel()
 	o := open(t, named(t, "vxlan"), testbed.Spec{})
 	near, far := newEnds(t, o, 0, 1), newEnds(t, o, 0, 2)
 	loads := map[*testEnds]func(context.Context) (path.Load, error){near: near.trip(t, "tcp", 20_000, 10), far: far.trip(t, "udp", 1000, 200)}
@@ -167,6 +172,7 @@ func (d *dripping) Counters(ctx context.Context) (map[network.Device]testbed.Cou
 
 // What another load left behind is waited for, and not taken for a part of this one.
 func TestQuietIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	o := open(t, named(t, "routed"), testbed.Spec{})
 	near, far := newEnds(t, o, 0, 1), newEnds(t, o, 0, 2)
 	run, rest := near.trip(t, "udp", 1000, 20), far.trip(t, "udp", 1000, 20)

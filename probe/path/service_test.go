@@ -14,11 +14,13 @@ import (
 
 // A way is proved also where the client calls a virtual address and where pods are guarded.
 func TestServicesProve(t *testing.T) {
+	t.Parallel()
 	for _, c := range []result.Conditions{
 		{Service: result.ServiceIPTables}, {Service: result.ServiceNFTables}, {Service: result.ServiceIPVS}, {Service: result.ServiceEBPF},
 		{Service: result.ServiceNFTables, Policy: result.PolicyIPTables},
 	} {
 		t.Run(c.Service+"-"+c.Policy, func(t *testing.T) {
+			t.Parallel()
 			for _, name := range []string{"host", "bridge-nat", "vxlan"} {
 				if name == "host" && c.Service == result.ServiceEBPF {
 					continue // its pods have no device of their own

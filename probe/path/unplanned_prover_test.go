@@ -149,6 +149,7 @@ func (e *testEnds) seenProof(t testing.TB, p *path.UnplannedProver, protocol str
 
 // Without its plan, the networks of a lab are recognised by what can be seen of them: between nodes and on one.
 func TestObservedNetworks(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		network string
 		reach   testbed.Reach
@@ -167,6 +168,7 @@ func TestObservedNetworks(t *testing.T) {
 		{"bridge-nat", testbed.ReachNodePort, "none", "", []string{"node0/eth0", "node1/eth0"}},
 	} {
 		t.Run(c.network, func(t *testing.T) {
+			t.Parallel()
 			o := open(t, named(t, c.network), testbed.Spec{})
 			p := path.NewUnplannedProver(watched(t, o, c.reach, c.expect, 2))
 			for _, protocol := range []string{"udp", "tcp"} {
@@ -215,6 +217,7 @@ func passes(t *testing.T, p result.Path, devices []string) {
 
 // A network that is not what is expected of it is found out.
 func TestObservedExpectations(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		network string
 		reach   testbed.Reach
@@ -226,6 +229,7 @@ func TestObservedExpectations(t *testing.T) {
 		{"vxlan-routed", testbed.ReachHost, "", []string{"host networking"}},
 	} {
 		t.Run(c.network+"-"+string(c.expect), func(t *testing.T) {
+			t.Parallel()
 			o := open(t, named(t, c.network), testbed.Spec{})
 			p := path.NewUnplannedProver(watched(t, o, c.reach, c.expect, 2))
 			told(t, newEnds(t, o, 0, 2).seenProof(t, p, "tcp", 700, 60), c.says...)
@@ -235,6 +239,7 @@ func TestObservedExpectations(t *testing.T) {
 
 // Without agents on nodes the pods' own devices are held against the load, and the proof says what it lacks.
 func TestObservedFromInsideOfPods(t *testing.T) {
+	t.Parallel()
 	o := open(t, named(t, "vxlan-routed"), testbed.Spec{})
 	p := path.NewUnplannedProver(watched(t, o, testbed.ReachPod, testbed.InVXLAN, 0))
 	found := newEnds(t, o, 0, 2).seenProof(t, p, "tcp", 700, 60)
@@ -249,6 +254,7 @@ func TestObservedFromInsideOfPods(t *testing.T) {
 
 // An agent on one of the nodes sees what passes there.
 func TestObservedFromOneNode(t *testing.T) {
+	t.Parallel()
 	for name, reach := range map[string]testbed.Reach{"vxlan-routed": testbed.ReachPod, "host": testbed.ReachHost} {
 		o := open(t, named(t, name), testbed.Spec{})
 		p := path.NewUnplannedProver(watched(t, o, reach, "", 1))
@@ -262,6 +268,7 @@ func TestObservedFromOneNode(t *testing.T) {
 
 // A load that says it moved more than passed is found out, by the proof and by the audit.
 func TestObservedAmounts(t *testing.T) {
+	t.Parallel()
 	o := open(t, named(t, "routed"), testbed.Spec{})
 	p := path.NewUnplannedProver(watched(t, o, testbed.ReachPod, "", 2))
 	e := newEnds(t, o, 0, 2)

@@ -38,7 +38,7 @@ type cell struct {
 
 func open(t *testing.T, w string, p result.Params) *cell {
 	t.Helper()
-	c := &cell{Connection: probetest.Connect(t, w, p, -1)}
+	c := &cell{Connection: probetest.Connect(t, w, p, -1, probetest.Ahead)}
 	k, err := cpu.OpenKernel("/proc", cpu.Unknown)
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
@@ -136,6 +137,28 @@ func (b *Browser) Open(path string) {
 	if ready := Ask[string](b, `document.documentElement.dataset.ready || 'not'`); ready != "true" {
 		b.t.Fatalf("the page's script did not run to its end; complaints: %q", b.complaints)
 	}
+}
+
+// Busy is how long the page's thread has had a processor so far. Unlike a time by the clock it has nothing of what else the machine does.
+func (b *Browser) Busy() (busy time.Duration) {
+	b.t.Helper()
+	b.Do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		domain := performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}
+		if _, err := cdp.Call(ctx, t, performance.Enable, domain); err != nil {
+			return err
+		}
+		said, err := cdp.Call(ctx, t, performance.GetMetrics, cdp.Empty{})
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(said.Metrics, func(m *performance.Metric) bool { return m.Name == "TaskDuration" })
+		if i < 0 {
+			return errors.New("the browser does not say how long its tasks took")
+		}
+		busy = time.Duration(said.Metrics[i].Value * float64(time.Second))
+		return nil
+	}))
+	return busy
 }
 
 // Complaints are what the page has had to complain about since Quiet was last asked.

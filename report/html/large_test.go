@@ -3,7 +3,6 @@ package html
 import (
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,10 +12,10 @@ import (
 	"netdelta/report/browsertest"
 )
 
-// What the page of ten thousand cells may take: bytes, and milliseconds until a browser has drawn it.
+// What the page of ten thousand cells may take: bytes, and a browser's processor time until it is drawn.
 const (
 	largeMost   = 5_000_000
-	drawnWithin = 3000
+	drawnWithin = 1500 * time.Millisecond
 )
 
 // TestLargeRun writes the page of ten thousand cells and opens it.
@@ -45,21 +44,22 @@ func TestLargeRun(t *testing.T) {
 	t.Run("drawn", func(t *testing.T) { openLarge(t, page) })
 }
 
-// openLarge opens the page three times, of which the best counts: what else the machine does can only make it slower.
+// openLarge opens the page.
 func openLarge(t *testing.T, page string) {
 	b := browsertest.Start(t)
 	b.View(1440, 900, "light")
-	var took []float64
-	for range 3 {
-		b.Open(page)
-		took = append(took, browsertest.Ask[float64](b,
-			`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))`, chromedp.EvalAwaitPromise))
+	before := b.Busy()
+	b.Open(page)
+	clock := browsertest.Ask[float64](b,
+		`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))`, chromedp.EvalAwaitPromise)
+	busy := b.Busy()
+	if busy > before { // or it is another process, which began with the page
+		busy -= before
 	}
-	read := browsertest.Ask[float64](b, `performance.getEntriesByType('navigation')[0].domInteractive`)
 	elements := browsertest.Ask[int](b, `document.getElementsByTagName('*').length`)
-	t.Logf("drawn after %.0f ms (best of %.0f), of which the last took %.0f ms to read; %d elements", slices.Min(took), took, read, elements)
-	if best := slices.Min(took); best > drawnWithin {
-		t.Errorf("the page is drawn after %.0f ms, want at most %d", best, drawnWithin)
+	t.Logf("drawn after %.0f ms, in which the page's thread was busy for %s; %d elements", clock, busy.Round(time.Millisecond), elements)
+	if busy > drawnWithin {
+		t.Errorf("the page takes %s to be drawn, want at most %s", busy.Round(time.Millisecond), drawnWithin)
 	}
 	if n := len(visible(b, ".ranking .fp", "e.tagName")); n != 8 {
 		t.Errorf("%d networks are ranked on top, want 8", n)

@@ -80,6 +80,7 @@ func boot(t *testing.T) *joined.Driver {
 // TestNetworks: networks whose nodes are machines carry TCP and UDP and packets of the full size, go the way that they say, and leave the
 // machines as they were.
 func TestNetworks(t *testing.T) {
+	t.Parallel()
 	require.Tool(t, "iperf3")
 	driver := spaces(t)
 	for _, family := range []result.Family{result.IPv4, result.IPv6} {

@@ -14,6 +14,7 @@ import (
 // TestShared: nodes have the addresses that were given for their wire, and networks whose packets can't pass a link with one MAC address for all
 // wires are refused.
 func TestShared(t *testing.T) {
+	t.Parallel()
 	driver := spaces(t)
 	var given [][]netip.Prefix
 	for w := range wiresOfSpaces {

@@ -19,10 +19,12 @@ func encryptions() []string { return []string{result.WireGuard, result.IPsec} }
 
 // Networks that nodes can encrypt work as well when they do.
 func TestEncryption(t *testing.T) {
+	t.Parallel()
 	require.Namespaces(t)
-	driver := lab.NewDriver(network.Catalogue())
+	driver := shared()
 	for _, encryption := range encryptions() {
 		t.Run(encryption, func(t *testing.T) {
+			t.Parallel()
 			for _, n := range network.Catalogue() {
 				networktest.RunUnder(t, driver, n, result.Conditions{Encryption: encryption})
 			}
@@ -52,8 +54,9 @@ func TestEncryptionIsPossible(t *testing.T) {
 
 // What pods send to another node is readable in the pods, and nowhere on the link between the nodes.
 func TestNothingIsReadable(t *testing.T) {
+	t.Parallel()
 	require.Namespaces(t)
-	driver := lab.NewDriver(network.Catalogue())
+	driver := shared()
 	for _, n := range network.Catalogue() {
 		for _, family := range []result.Family{result.IPv4, result.IPv6} {
 			for _, encryption := range encryptions() {
@@ -63,7 +66,10 @@ func TestNothingIsReadable(t *testing.T) {
 				if n.Encryption == encryption {
 					spec.Conditions = result.Conditions{}
 				}
-				t.Run(n.Name+"/"+string(family)+"/"+encryption, func(t *testing.T) { readsNothing(t, driver, spec) })
+				t.Run(n.Name+"/"+string(family)+"/"+encryption, func(t *testing.T) {
+					t.Parallel()
+					readsNothing(t, driver, spec)
+				})
 			}
 		}
 	}

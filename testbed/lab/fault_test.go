@@ -188,13 +188,14 @@ func TestPermissionErrorIsOne(t *testing.T) {
 
 // The rate of the links bounds what goes through, in each direction.
 func TestRate(t *testing.T) {
+	t.Parallel()
 	require.Namespaces(t)
 	const (
 		rate  = 20e6 // bit/s
 		size  = 100_000
 		count = 25
 	)
-	tb, err := lab.NewDriver(network.Catalogue()).Open(t.Context(), testbed.Spec{
+	tb, err := shared().Open(t.Context(), testbed.Spec{
 		Nodes: 2, PodsPerNode: 1, Network: "bridge", Link: testbed.Link{Rate: rate},
 	})
 	if err != nil {

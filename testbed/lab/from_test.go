@@ -13,8 +13,9 @@ import (
 
 // A client in its node's own namespace reaches pods of its node and of others, over the devices that the plan names.
 func TestClientInItsNode(t *testing.T) {
+	t.Parallel()
 	require.Namespaces(t)
-	driver := lab.NewDriver(network.Catalogue())
+	driver := shared()
 	for _, n := range network.Catalogue() {
 		if n.FromNode != network.NoNodeWay {
 			networktest.RunUnder(t, driver, n, result.Conditions{From: result.FromNode})
@@ -24,10 +25,12 @@ func TestClientInItsNode(t *testing.T) {
 
 // Virtual addresses lead there too: they are resolved where the client is.
 func TestServiceFromNode(t *testing.T) {
+	t.Parallel()
 	require.Namespaces(t)
-	driver := lab.NewDriver(network.Catalogue())
+	driver := shared()
 	for _, service := range services() {
 		t.Run(service, func(t *testing.T) {
+			t.Parallel()
 			for _, name := range []string{"host", "bridge", "routed", "vxlan-routed"} {
 				n, err := network.Find(network.Catalogue(), name)
 				if err != nil {

@@ -92,6 +92,7 @@ func TestHostUntouched(t *testing.T) {
 		}
 	}
 	same(t, "after asking what is supported", before)
+	t.Parallel()
 	for _, spec := range specs {
 		for _, spec.PodsOutlive = range []bool{false, true} {
 			tb, err := driver.Open(t.Context(), spec)

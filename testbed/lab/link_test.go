@@ -53,9 +53,11 @@ func TestDelay(t *testing.T) {
 // A lossy link loses about the share that it is set to: of many packets that arrived at the node's port, that share did not leave
 // it. The test does not wait.
 func TestLoss(t *testing.T) {
+	t.Parallel()
 	const share, packets = 0.1, 3000
 	for _, family := range families() {
 		t.Run(string(family), func(t *testing.T) {
+			t.Parallel()
 			tb := opened(t, testbed.Spec{Network: "routed", Family: family, Conditions: result.Conditions{LinkLoss: share}})
 			client, server := across(t, tb, "udp")
 			exchange(t, tb, client, server, "udp", 100, 3) // asks for addresses
@@ -105,6 +107,7 @@ func TestLossHangsNothing(t *testing.T) {
 
 // A delayed link still has its rate: data takes as long as the rate has it, and a round trip as long as the delay.
 func TestDelayAndRate(t *testing.T) {
+	t.Parallel()
 	const delay, size = 10 * time.Millisecond, 1_000_000
 	const rate = 10 * unit.Mbit
 	tb := opened(t, testbed.Spec{Network: "routed", Conditions: result.Conditions{LinkDelay: delay, LinkRate: rate}})

@@ -32,8 +32,9 @@ func TestNetworks(t *testing.T) {
 // Nothing but the measured traffic moves: idle networks carry not a single packet. Under IPv6 this holds once the multicast
 // listener reports of their addresses have been sent and answered for.
 func TestQuiet(t *testing.T) {
+	t.Parallel()
 	require.Namespaces(t)
-	driver := lab.NewDriver(network.Catalogue())
+	driver := shared()
 	before := map[testbed.Observer]map[network.Device]testbed.Counters{}
 	for _, family := range []result.Family{result.IPv4, result.IPv6} {
 		for _, n := range network.Catalogue() {

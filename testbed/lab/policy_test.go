@@ -68,10 +68,12 @@ func under(t testing.TB, spec testbed.Spec) *lab.Testbed {
 
 // Guarded pods reach each other as before, over each kind of network.
 func TestPolicies(t *testing.T) {
+	t.Parallel()
 	require.Namespaces(t)
-	driver := lab.NewDriver(network.Catalogue())
+	driver := shared()
 	for _, policy := range []string{result.PolicyIPTables, result.PolicyNFTables, result.PolicyEBPF} {
 		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
 			for _, n := range kinds(t) {
 				networktest.RunUnder(t, driver, n, result.Conditions{Policy: policy, PolicyRules: 300})
 			}
@@ -81,9 +83,11 @@ func TestPolicies(t *testing.T) {
 
 // A guard admits only pods. Without a guard the same stranger gets in, or the test would show nothing.
 func TestPolicyDropsStrangers(t *testing.T) {
+	t.Parallel()
 	for _, family := range []result.Family{result.IPv4, result.IPv6} {
 		for _, policy := range []string{result.None, result.PolicyIPTables, result.PolicyNFTables, result.PolicyEBPF} {
 			t.Run(fmt.Sprint(family, "/", policy), func(t *testing.T) {
+				t.Parallel()
 				tb := under(t, testbed.Spec{Network: "bridge", Family: family, Conditions: result.Conditions{Policy: policy}.Plain()})
 				pods := tb.Pods()
 				client, server := inside(t, pods[0]), inside(t, pods[2])
@@ -165,8 +169,10 @@ func knocks(t *testing.T, client, server *netns.Namespace, from netip.Addr, to t
 
 // A pod that outlives its networks has the rules of the present one, once.
 func TestPolicyUnderSwap(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []string{result.PolicyIPTables, result.PolicyNFTables} {
 		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
 			const rules = 40
 			tb := under(t, testbed.Spec{Network: "bridge", PodsOutlive: true, Conditions: result.Conditions{Policy: policy, PolicyRules: rules}})
 			pod := inside(t, tb.Pods()[1])

@@ -42,8 +42,10 @@ func TestGuardCost(t *testing.T) {
 
 // After a swap pods are guarded at the devices of the new network.
 func TestGuardUnderSwap(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []string{result.None, result.PolicyEBPF} {
 		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
 			tb := under(t, testbed.Spec{Network: "bridge", PodsOutlive: true, Conditions: result.Conditions{Policy: policy}.Plain()})
 			pods := tb.Pods()
 			client, server, stranger := inside(t, pods[0]), inside(t, pods[2]), netip.MustParseAddr("203.0.113.7")
@@ -65,6 +67,7 @@ func TestGuardUnderSwap(t *testing.T) {
 
 // Datagrams that are cut up on their way are translated whole, there and back.
 func TestBalancedFragments(t *testing.T) {
+	t.Parallel()
 	for _, family := range []result.Family{result.IPv4, result.IPv6} {
 		for _, name := range []string{"routed", "bridge"} {
 			t.Run(fmt.Sprint(name, "-", family), func(t *testing.T) {
@@ -141,6 +144,7 @@ func echoes(t *testing.T, client, server *netns.Namespace, at netip.AddrPort, ad
 
 // Connections whose sockets are joined live through swaps, to networks that join none and back, and lose nothing.
 func TestJoinedSocketsUnderSwap(t *testing.T) {
+	t.Parallel()
 	for _, family := range []result.Family{result.IPv4, result.IPv6} {
 		t.Run(string(family), func(t *testing.T) {
 			tb := under(t, testbed.Spec{Network: "sockmap", Family: family, PodsOutlive: true})

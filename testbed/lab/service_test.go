@@ -10,7 +10,6 @@ import (
 
 	"netdelta/internal/netns"
 	"netdelta/internal/require"
-	"netdelta/network"
 	"netdelta/network/networktest"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -23,10 +22,12 @@ func services() []string {
 
 // Virtual addresses lead to pods over each kind of network.
 func TestServices(t *testing.T) {
+	t.Parallel()
 	require.Namespaces(t)
-	driver := lab.NewDriver(network.Catalogue())
+	driver := shared()
 	for _, service := range services() {
 		t.Run(service, func(t *testing.T) {
+			t.Parallel()
 			for _, n := range kinds(t) {
 				networktest.RunUnder(t, driver, n, result.Conditions{Service: service, Services: 100})
 			}
@@ -177,8 +178,10 @@ func ofConnections(t *testing.T, a, b result.Conditions) float64 {
 
 // After a swap virtual addresses lead on, also to a pod that is now reached by its node, and also those that were called before.
 func TestServiceUnderSwap(t *testing.T) {
+	t.Parallel()
 	for _, service := range []string{result.ServiceIPTables, result.ServiceNFTables, result.ServiceIPVS} {
 		t.Run(service, func(t *testing.T) {
+			t.Parallel()
 			tb := under(t, testbed.Spec{Network: "bridge", PodsOutlive: true, Conditions: result.Conditions{Service: service}.Plain()})
 			from, to := tb.Pods()[0], tb.Pods()[2]
 			client, server := inside(t, from), inside(t, to)

@@ -25,7 +25,7 @@ import (
 // observed opens a lab of two nodes with two pods each.
 func observed(t testing.TB, name string, family result.Family) testbed.Observer {
 	t.Helper()
-	tb, err := lab.NewDriver(network.Catalogue()).Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 2, Network: name, Family: family})
+	tb, err := shared().Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 2, Network: name, Family: family})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +50,7 @@ func everywhere(o testbed.Observer) []network.Space {
 
 // A packet that just fits is seen on every device of its way, whole; one byte more is refused by the sender.
 func TestFitIsSeen(t *testing.T) {
+	t.Parallel()
 	require.Namespaces(t)
 	for _, family := range []result.Family{result.IPv4, result.IPv6} {
 		for _, name := range []string{"routed", "vxlan"} {
@@ -221,6 +222,7 @@ func TestTapKnowsNoOtherNamespace(t *testing.T) {
 
 // Fragments that a stack makes and puts together are counted, in both families.
 func TestStacksCountFragments(t *testing.T) {
+	t.Parallel()
 	require.Namespaces(t)
 	for _, family := range []result.Family{result.IPv4, result.IPv6} {
 		t.Run(string(family), func(t *testing.T) {

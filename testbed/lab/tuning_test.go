@@ -74,9 +74,11 @@ func exchange(t *testing.T, tb testbed.Testbed, client, server *testbedtest.Peer
 // Without offloads, devices see one packet after another; with them, trains of segments. The switch's devices stay as they
 // are.
 func TestOffloads(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"routed", "vxlan"} {
 		for _, to := range []result.Switch{result.Off, result.On} {
 			t.Run(name+"/"+string(to), func(t *testing.T) {
+				t.Parallel()
 				tb := opened(t, testbed.Spec{Network: name, Conditions: result.Conditions{TSO: to, GSO: to, GRO: to}})
 				client, server := across(t, tb, "tcp")
 				spaces := slices.DeleteFunc(tb.Plan().Spaces(), func(s network.Space) bool { return s.Kind == network.SwitchSpace })

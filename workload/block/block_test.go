@@ -96,6 +96,7 @@ func burst(t testing.TB, c engine.Client, spec engine.BurstSpec) engine.Burst {
 const short = 100 * time.Millisecond
 
 func TestBursts(t *testing.T) {
+	t.Parallel()
 	programs(t)
 	at := port(t, "127.0.0.1")
 	s := serve(t, result.Params{}, at)
@@ -170,6 +171,7 @@ func check(t *testing.T, b engine.Burst, size unit.Bytes) {
 }
 
 func TestParameters(t *testing.T) {
+	t.Parallel()
 	programs(t)
 	for _, p := range []result.Params{
 		{Own: result.OwnOf("operation", "randwrite", "block", 4*unit.KiB)},
@@ -180,6 +182,7 @@ func TestParameters(t *testing.T) {
 		{Own: result.OwnOf("store", "nbd", "operation", "randread", "block", unit.Bytes(512), "depth", 4), Clients: 3},
 	} {
 		t.Run(fmt.Sprintf("%s-%d", p.Own.Word("operation"), p.Own.Size("block")), func(t *testing.T) {
+			t.Parallel()
 			at := port(t, "127.0.0.1")
 			s := serve(t, p, at)
 			check(t, burst(t, dial(t, p, at), engine.BurstSpec{Duration: short}), p.Own.Size("block"))
@@ -191,6 +194,7 @@ func TestParameters(t *testing.T) {
 }
 
 func TestOverIPv6(t *testing.T) {
+	t.Parallel()
 	programs(t)
 	at := port(t, "::1")
 	serve(t, result.Params{}, netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port()))

@@ -64,6 +64,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 }
 
 func TestServerIsKilledBetweenBursts(t *testing.T) {
+	t.Parallel()
 	programs(t)
 	at := port(t, "127.0.0.1")
 	s := serve(t, result.Params{}, at)
@@ -88,6 +89,7 @@ func TestServerIsKilledBetweenBursts(t *testing.T) {
 }
 
 func TestServerIsKilledInABurst(t *testing.T) {
+	t.Parallel()
 	programs(t)
 	at := port(t, "127.0.0.1")
 	serve(t, result.Params{}, at)
@@ -118,6 +120,7 @@ func connected(t testing.TB, at netip.AddrPort) {
 }
 
 func TestServerHangs(t *testing.T) {
+	t.Parallel()
 	programs(t)
 	at := port(t, "127.0.0.1")
 	s := serve(t, result.Params{}, at)
@@ -145,6 +148,7 @@ func TestServerHangs(t *testing.T) {
 }
 
 func TestCloseEndsABurst(t *testing.T) {
+	t.Parallel()
 	programs(t)
 	at := port(t, "127.0.0.1")
 	serve(t, result.Params{}, at)

@@ -32,6 +32,7 @@ func direct(t *testing.T) string {
 
 // TestVolume reads and writes blocks of a file as in a pod's volume.
 func TestVolume(t *testing.T) {
+	t.Parallel()
 	require.Namespaces(t)
 	require.Tool(t, "fio")
 	folder := direct(t)

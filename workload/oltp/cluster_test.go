@@ -25,6 +25,7 @@ import (
 // TestCluster has networks swapped beneath a cluster while sysbench runs, holds what bursts yield against itself, and ends the
 // agents.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := laid(t, testbed.Spec{Network: "host"})
 	began := time.Now()
 	five := result.OwnOf("tables", 5, "rows", 30_000) // sysbench fails where one is missing
@@ -142,6 +143,7 @@ const holder = "NETDELTA_OLTP_TEST_HOLD"
 
 // TestKilled kills a program that holds a cluster over IPv6, and sees that no database stays.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(holder) != "" {
 		c := start(t, testbed.Spec{Network: "vxlan", Family: result.IPv6}, result.Params{Own: result.OwnOf("mix", "point_select")})
 		b := c.burst(t, engine.BurstSpec{Transactions: 500})

@@ -88,6 +88,7 @@ func smallReads() result.Params {
 // A cluster outlives the networks beneath it, daemons that are killed, and says what ails it. All in one test: a cluster takes
 // its time to start.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := launch(t, testbed.Spec{Network: "host"}, OSDs)
 	c.well(t)
 	t.Run("services", func(t *testing.T) { services(t, c) })
@@ -227,6 +228,7 @@ func zombie(pid int) bool {
 
 // A cluster speaks IPv6 as well, and may have a single OSD.
 func TestIPv6(t *testing.T) {
+	t.Parallel()
 	c := launch(t, testbed.Spec{Network: "vxlan", Family: result.IPv6}, 1)
 	c.well(t)
 	c.burst(t, smallReads())
