@@ -27,8 +27,8 @@ func alias(t *testing.T, of, name string) []network.Network {
 	return append(networks, n)
 }
 
-// rude is a load that takes the processor from everybody, some milliseconds long, again and again.
-const rude = "while :; do i=0; while [ $i -lt 24000 ]; do i=$((i+1)); done; sleep 0.005; done"
+// rude is a load that takes the processor from everybody, about a millisecond long, again and again.
+const rude = "while :; do i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; sleep 0.001; done"
 
 // hog runs a load on a processor, ahead of all ordinary processes, until the function it returns is called.
 func hog(t *testing.T, cpu int) (end func()) {

@@ -25,6 +25,7 @@ func list(name string) string { return network.CNIPrefix + "../../docs/cni/" + n
 
 // TestPlugins puts the plugins that the CNI project maintains to the test of all networks.
 func TestPlugins(t *testing.T) {
+	t.Parallel()
 	require.Namespaces(t)
 	for _, name := range []string{"bridge", "bridge-portmap-bandwidth", "ptp", "macvlan", "ipvlan"} {
 		t.Run(name, func(t *testing.T) {
