@@ -39,15 +39,22 @@ func openRun(path string) (*result.Files, error) {
 // then take less than 300 MB. Larger runs take what they need, and up to twice the processor time.
 const readingMost = 250 << 20
 
-// frugal has a run read and drawn in little memory until what it returns is called. A limit that is set stays, be it the user's or of a
-// call around this one.
+// readingGarbage is how much garbage there may be below that memory, in percent of what is in use: collecting it takes processor time.
+const readingGarbage = 400
+
+// frugal has a run read and drawn in little memory until what it returns is called. What is set stays, be it by the user or by a call around
+// this one.
 func (env *environment) frugal() (asBefore func()) {
 	before := debug.SetMemoryLimit(-1)
-	if before != math.MaxInt64 || env.getenv("GOMEMLIMIT") != "" {
+	if before != math.MaxInt64 || env.getenv("GOMEMLIMIT")+env.getenv("GOGC") != "" {
 		return func() {}
 	}
 	debug.SetMemoryLimit(readingMost)
-	return func() { debug.SetMemoryLimit(before) }
+	garbage := debug.SetGCPercent(readingGarbage)
+	return func() {
+		debug.SetMemoryLimit(before)
+		debug.SetGCPercent(garbage)
+	}
 }
 
 // reloadFrom reloads a run folder that is open. Its whole trials can be read for as long as it is.

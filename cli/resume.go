@@ -44,9 +44,17 @@ func (o *runOptions) resumes(flags *pflag.FlagSet, studies []string, getenv func
 type callOptions struct {
 	values map[string]string // by their names; a secret's is ""
 	taken  []string          // names of those that the run that is resumed was called with
-	// earlier is the record of the run that is resumed, empty where it can't be read, and unread is why.
-	earlier result.Run
+	// earlier is the record of the run that is resumed, nil where it can't be read, and unread is why.
+	earlier *result.Record
 	unread  error
+}
+
+// run is the run that is resumed, empty where it can't be read.
+func (c *callOptions) run() result.Run {
+	if c.earlier == nil {
+		return result.Run{}
+	}
+	return c.earlier.Run
 }
 
 // clusterFlagNames are the flags that are about a cluster.
@@ -90,8 +98,8 @@ func (c *callOptions) recall(flags *pflag.FlagSet, dir string, getenv func(strin
 	if dir == "" {
 		return nil
 	}
-	c.earlier, c.unread = result.Load(dir) // who opens the folder says what is wrong with it
-	old := c.earlier
+	c.earlier, c.unread = result.LoadRecord(dir) // who opens the folder says what is wrong with it
+	old := c.run()
 	for _, name := range slices.Sorted(maps.Keys(old.Options)) {
 		f, value := flags.Lookup(name), old.Options[name]
 		switch {

@@ -128,11 +128,11 @@ func TestRecordIsReadOnce(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, result.ResultFile)); err != nil {
 		t.Fatal(err)
 	}
-	o.call.earlier.Exact, o.call.earlier.Testbed = &result.Exact{}, result.Imported
+	o.call.earlier.Run.Exact, o.call.earlier.Run.Testbed = &result.Exact{}, result.Imported
 	if exact, err := o.counts(); !exact || err != nil {
 		t.Errorf("the run counted instructions: %v, %v", exact, err)
 	}
-	if err := resumable(o.call.earlier, dir); !isUsage(err) {
+	if err := resumable(o.call.run(), dir); !isUsage(err) {
 		t.Errorf("an imported run is resumed: %v", err)
 	}
 	again, flags := runFlags(t, "--resume", dir)

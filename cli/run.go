@@ -244,7 +244,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	shown := env.progress(o.quiet)
 	run := session.Session{
 		Study: s, Provider: provider, Workloads: env.workloads, Judge: liveJudge{words.NewJudge(env.workloads), &shown.leading}, Progress: shown,
-		Exact: o.exact, Builds: o.builds, Password: password, Wait: o.wait, Options: o.call.values, Location: env.location(o.out, o.resume),
+		Exact: o.exact, Builds: o.builds, Password: password, Wait: o.wait, Options: o.call.values, Location: env.location(o.out, o.resume, o.call.earlier),
 	}
 	run.Notes = append(run.Notes, notes...)
 	if o.dry {
@@ -284,8 +284,8 @@ func (env *environment) finish(run result.Run, folder *result.Folder, o runOptio
 }
 
 // location is where a run's folder is; its warnings are printed.
-func (env *environment) location(out, resume string) session.Location {
-	return session.Location{Out: out, Resume: resume, Warn: func(err error) { printError(env.err, err.Error()) }}
+func (env *environment) location(out, resume string, earlier *result.Record) session.Location {
+	return session.Location{Out: out, Resume: resume, Earlier: earlier, Warn: func(err error) { printError(env.err, err.Error()) }}
 }
 
 // badInput gives errors of what was asked for the exit status of bad usage, and the lack of anything to measure its own.
@@ -305,7 +305,7 @@ func (env *environment) chooseStudy(ctx context.Context, name string, o runOptio
 	file := name
 	if o.resume == "" {
 		s, err = env.readStudy(name)
-	} else if err = resumable(o.call.earlier, o.resume); err == nil {
+	} else if err = resumable(o.call.run(), o.resume); err == nil {
 		var data []byte
 		if data, err = result.LoadStudy(o.resume); err == nil {
 			file = filepath.Join(o.resume, result.StudyFile)

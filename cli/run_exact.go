@@ -36,5 +36,5 @@ func (o *runOptions) counts() (bool, error) {
 	if errors.Is(o.call.unread, fs.ErrNotExist) {
 		return o.exact, nil // the code that resumes the run says what is missing
 	}
-	return o.exact || o.call.earlier.Exact != nil, o.call.unread
+	return o.exact || o.call.run().Exact != nil, o.call.unread
 }

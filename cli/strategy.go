@@ -210,7 +210,7 @@ func (env *environment) measure(ctx context.Context, s *strategy, provider testb
 		out = ""
 	}
 	_, folder, err := (&session.Session{
-		Strategy: how, File: s.study, Options: s.call.values, Provider: provider, Judge: words.NewJudge(env.workloads), Wait: s.wait, Location: env.location(out, s.resume),
+		Strategy: how, File: s.study, Options: s.call.values, Provider: provider, Judge: words.NewJudge(env.workloads), Wait: s.wait, Location: env.location(out, s.resume, s.call.earlier),
 	}).Run(ctx)
 	var unknown *network.UnknownError
 	if errors.As(err, &unknown) {

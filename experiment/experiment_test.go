@@ -210,7 +210,7 @@ func TestRunAndResume(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	folder, err := result.Open(c.Folder.Dir())
+	folder, err := result.Open(c.Folder.Dir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

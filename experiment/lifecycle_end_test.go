@@ -134,7 +134,7 @@ func TestInterruptedAndResumedServices(t *testing.T) {
 	if err := c.Folder.Close(); err != nil {
 		t.Fatal(err)
 	}
-	folder, err := result.Open(c.Folder.Dir())
+	folder, err := result.Open(c.Folder.Dir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,9 @@ type basis struct {
 	options Options
 	metrics [][]metric // of each setting, the headline first
 	across  bool       // states
+	// networks is how many cells stand against baselines.
+	networks int
+	memos    sync.Pool
 }
 
 // newBasis sorts the trials of a run.
@@ -26,6 +29,9 @@ func newBasis(cells []result.Cell, trials *Summaries, o Options) *basis {
 	o.quantile = remembered(stats.StudentQuantile)
 	b := &basis{cells: cells, sets: cellSets(cells), all: batchesOf(cells, trials), options: o, across: acrossStates(cells)}
 	b.floors = &floors{basis: b, made: map[nullCheck]stats.Estimate{}, nulls: map[floorKey]nulls{}}
+	for i := range b.sets {
+		b.networks += len(b.sets[i].cells)
+	}
 	b.findReferences()
 	b.metrics = make([][]metric, len(b.sets))
 	inParallel(len(b.sets), func(i int) { b.metrics[i] = b.sets[i].metrics(b.all, o) })

@@ -135,14 +135,18 @@ type Part struct {
 // it: they may not be changed.
 func Parts(run result.Run) []Part {
 	var all []Part
-	at := map[result.Setting]int{}
+	at, last := map[result.Setting]int{}, -1
 	of := func(s result.Setting) *Part {
+		if last >= 0 && all[last].Setting == s { // as nearly always, and sooner known than by a map
+			return &all[last]
+		}
 		i, known := at[s]
 		if !known {
 			i = len(all)
 			at[s] = i
 			all = append(all, Part{Setting: s, Confidence: run.Confidence, Margin: run.Margin, Adaptive: run.Adaptive, Exact: run.Exact})
 		}
+		last = i
 		return &all[i]
 	}
 	settings := map[string]result.Setting{}

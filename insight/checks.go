@@ -123,7 +123,8 @@ func checksOf(t *result.Trial, broken error) []Check {
 	}
 	var checks []Check
 	add := func(bad bool, c Check) {
-		if c.Trial = t.ID(); bad {
+		if bad {
+			c.Trial = t.ID()
 			checks = append(checks, c)
 		}
 	}

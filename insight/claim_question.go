@@ -232,7 +232,7 @@ func (j *claimJudge) metric(t *cellSet, c *study.Clause) (metric, bool) {
 // inSeconds is a metric of nanoseconds whose differences are taken in seconds: package stats is made for values as small
 // as logarithms.
 func inSeconds(m metric) metric {
-	m.linear, m.unit, m.divide = true, "s", second
+	m.linear, m.unit, m.divide, m.memo = true, "s", second, nil
 	return m
 }
 

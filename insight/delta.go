@@ -144,16 +144,18 @@ func (b *basis) compareMetrics(t *cellSet) comparison {
 		if !headline && b.options.HeadlinesOnly {
 			break
 		}
-		paired, checks := b.compare(&made, t, m, headline, groups)
-		if headline {
-			made.checks = checks
-		}
-		if headline && !b.options.HeadlinesOnly {
-			made.checks = append(made.checks, t.stepChecks(m, paired, b.all)...)
-		}
-		if headline && !b.options.unwritten {
-			made.uneven = append(b.unevenChecks(t, m, paired), b.stateChecks(t, m, paired)...)
-		}
+		b.remembering(m, func(m metric) {
+			paired, checks := b.compare(&made, t, m, headline, groups)
+			if headline {
+				made.checks = checks
+			}
+			if headline && !b.options.HeadlinesOnly {
+				made.checks = append(made.checks, t.stepChecks(m, paired, b.all)...)
+			}
+			if headline && !b.options.unwritten {
+				made.uneven = append(b.unevenChecks(t, m, paired), b.stateChecks(t, m, paired)...)
+			}
+		})
 	}
 	return made
 }
@@ -223,6 +225,7 @@ func (t cellSet) contrast(cell result.Cell, others []string, baseline float64, m
 		pair = pairInTime
 	}
 	p := pair(m, cell.ID, others, all)
+	m.memo = nil // a contrast outlives it
 	e := o.compare(p.builds, o.stats(m))
 	if o.Unpaired {
 		e = stats.Unpaired(e, figures(m, []string{cell.ID}, all), figures(m, others, all), o.stats(m))

@@ -23,17 +23,19 @@ func (b *basis) directs(run result.Run) []result.Delta {
 			return
 		}
 		groups := t.groups(b.all)
-		for _, to := range t.cells {
-			for _, from := range t.cells {
-				if !wanted[pair{from.Network, to.Network}] && !wanted[pair{Name(from.Network, from.Path), Name(to.Network, to.Path)}] {
-					continue
-				}
-				if c, ok := t.direct(from, to, b.headline(t), groups, b.all, b.options); ok {
-					c.of = t
-					parts[i] = append(parts[i], &c)
+		b.remembering(b.headline(t), func(m metric) {
+			for _, to := range t.cells {
+				for _, from := range t.cells {
+					if !wanted[pair{from.Network, to.Network}] && !wanted[pair{Name(from.Network, from.Path), Name(to.Network, to.Path)}] {
+						continue
+					}
+					if c, ok := t.direct(from, to, m, groups, b.all, b.options); ok {
+						c.of = t
+						parts[i] = append(parts[i], &c)
+					}
 				}
 			}
-		}
+		})
 	})
 	made := slices.Concat(parts...)
 	for _, c := range made {
@@ -95,6 +97,7 @@ func (t cellSet) direct(from, to result.Cell, m metric, groups map[string]int, a
 		BaselineValue: typical(m, others, all), Judgement: result.Judgement{Blocks: across.estimate.Builds, Excluded: map[string]int{}}, Bound: boundOf(to.ID, all),
 	}
 	fill(&d, m, across.estimate)
+	m.memo = nil
 	return contrast{delta: d, metric: m, estimate: across.estimate, batches: across.batches}, true
 }
 

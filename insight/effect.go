@@ -67,10 +67,12 @@ func (b *basis) compareStep(s step) []*contrast {
 			continue
 		}
 		reference := cellSet{baseline: &result.Cell{ID: s.references[0], Network: s.cell.Network, State: s.from.stateOf(s.references[0])}}
-		c, _, missing := reference.contrast(s.cell, s.references, typical(m, s.references, b.all), m, b.all, b.options)
-		if c.delta.Headline = i == 0; missing == nil {
-			made = append(made, &c)
-		}
+		b.remembering(m, func(m metric) {
+			c, _, missing := reference.contrast(s.cell, s.references, typical(m, s.references, b.all), m, b.all, b.options)
+			if c.delta.Headline = i == 0; missing == nil {
+				made = append(made, &c)
+			}
+		})
 	}
 	return made
 }

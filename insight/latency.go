@@ -14,8 +14,11 @@ import (
 func splits(run result.Run, all []batch) []result.Split {
 	var splits []result.Split
 	for _, d := range run.Deltas {
+		if d.Metric != metricP50 || d.Ratio == 0 {
+			continue
+		}
 		disk := diskOf(d.Cell, all)
-		if d.Metric != metricP50 || disk <= 0 || d.Ratio == 0 {
+		if disk <= 0 {
 			continue
 		}
 		s := result.Split{

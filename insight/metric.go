@@ -40,6 +40,7 @@ type metric struct {
 	divide float64
 	// relative says that what is compared across states is what each trial differs from the nodes' own network in the same visit.
 	relative bool
+	memo     *memo // nil where each reading is made anew
 }
 
 // ofBursts says whether the metric is one for each burst.

@@ -1,7 +1,6 @@
 package insight
 
 import (
-	"cmp"
 	"math"
 
 	"netdelta/stats"
@@ -18,7 +17,10 @@ const (
 func OfTrials() []string { return []string{TrialFailed, Misrouted, NoBaseline} }
 
 // OfBaseline begins the reason of a round that does not count on account of the baseline's bursts.
-const OfBaseline = "baseline "
+const (
+	OfBaseline = "baseline "
+	noRound    = OfBaseline + "has no such round"
+)
 
 // pairedBuilds is a cell's metric held against the baseline's, batch by batch.
 type pairedBuilds struct {
@@ -79,54 +81,73 @@ func (p pairedBuilds) pair(m metric, cell string, others []string, all []batch) 
 
 // addRounds adds a build whose deltas are paired round by round.
 func (p *pairedBuilds) addRounds(batch int, m metric, trial *summary, against []*summary) {
-	cell := newCursor(&m, trial)
-	others := make([]cursor, len(against))
-	for i, a := range against {
-		others[i] = newCursor(&m, a)
-	}
-	n := len(trial.rounds)
-	build, rows := stats.Build{Deltas: make([]float64, 0, n), HalfGaps: make([]float64, 0, n)}, make([]int, 0, n)
+	own, base := m.read(trial), m.mean(against)
+	n := len(own.rounds)
+	build, rows := stats.Build{Deltas: m.floats(n)[:0], HalfGaps: m.floats(n)[:0]}, m.rows(n)[:0]
 	var added stats.Build
 	if p.seconds != nil {
-		added = stats.Build{Deltas: make([]float64, 0, n), HalfGaps: make([]float64, 0, n)}
+		added = stats.Build{Deltas: m.floats(n)[:0], HalfGaps: m.floats(n)[:0]}
 	}
-	var own reading
-	for i := range n {
-		row := cell.row(i)
-		cell.read(row, &own)
-		if own.reason != "" {
-			p.excluded[own.reason]++
+	at, found := 0, false
+	for place, round := range own.rounds {
+		why := own.why(place)
+		if why == "" {
+			if at, found = base.seek(round, at); !found {
+				why = noRound
+			} else {
+				why = base.why(at)
+			}
+		}
+		if why != "" {
+			p.excluded[why]++
 			continue
 		}
-		base := meanOfRound(others, trial.rounds[row])
-		if base.reason != "" {
-			p.excluded[base.reason]++
-			continue
-		}
-		if own.swept && base.swept && own.start == base.start {
-			byLevel(m, &own, &base)
-		}
-		build.Deltas = append(build.Deltas, own.scaled-base.scaled)
-		rows = append(rows, row)
-		build.HalfGaps = append(build.HalfGaps, base.halfGap)
-		if own.hasSplit && base.hasSplit {
-			build.Within = append(build.Within, own.split-base.split)
+		r := paired(own, base, place, at, m.linear)
+		build.Deltas, build.HalfGaps, rows = append(build.Deltas, r.delta), append(build.HalfGaps, r.gap), append(rows, trial.row(place))
+		if own.split != nil && base.split != nil {
+			build.Within = append(build.Within, own.split[place]-base.split[at])
 		}
 		if p.seconds != nil {
-			added.Deltas, added.HalfGaps = append(added.Deltas, own.seconds-base.seconds), append(added.HalfGaps, base.secondsGap)
+			added.Deltas, added.HalfGaps = append(added.Deltas, r.seconds), append(added.HalfGaps, r.secondsGap)
 		}
 	}
 	p.add(batch, build, added, rows)
 }
 
-// byLevel has two readings of the same sweeps compared by their levels: as they are, or as the time that they mean at the baseline's.
-func byLevel(m metric, own, base *reading) {
-	if m.linear {
-		own.scaled, base.halfGap = base.scaled*math.Exp(own.level-base.level), base.scaled*base.levelGap
-		return
+// roundDelta is a burst against those of its round that it is held against, and half of what these differ by; and both in seconds.
+type roundDelta struct{ delta, gap, seconds, secondsGap float64 }
+
+// paired holds a burst against the mean of others. Those of the same sweeps are compared by their levels: as they are, or as the time that
+// they mean at the baseline's.
+func paired(own, base *readings, place, at int, linear bool) (r roundDelta) {
+	scaled, other := own.scaled[place], base.scaled[at]
+	if base.gap != nil {
+		r.gap = base.gap[at]
 	}
-	own.scaled, base.scaled, base.halfGap = own.level, base.level, base.levelGap
-	own.seconds, base.secondsGap = base.seconds*math.Exp(own.level-base.level), base.seconds*base.levelGap
+	inTime := base.seconds != nil
+	if inTime {
+		r.seconds = own.values[place]/second - base.seconds[at]
+	}
+	if base.secondsGap != nil {
+		r.secondsGap = base.secondsGap[at]
+	}
+	if own.level != nil && base.level != nil && own.starts[place] == base.starts[at] && !math.IsNaN(base.level[at]) {
+		level, gap := own.level[place]-base.level[at], 0.0
+		if base.levelGap != nil {
+			gap = base.levelGap[at]
+		}
+		switch {
+		case linear:
+			scaled, r.gap = other*math.Exp(level), other*gap
+		default:
+			scaled, other, r.gap = own.level[place], base.level[at], gap
+		}
+		if inTime && !linear {
+			r.seconds, r.secondsGap = base.seconds[at]*math.Exp(level)-base.seconds[at], base.seconds[at]*gap
+		}
+	}
+	r.delta = scaled - other
+	return r
 }
 
 // ofTrial is the figure of a trial that has no bursts.
@@ -148,16 +169,18 @@ func (p *pairedBuilds) addFigures(batch int, m metric, read func(*metric, *summa
 
 // figuresPaired is a build of trials with a single figure each, or why there is none.
 func figuresPaired(m *metric, read func(*metric, *summary) reading, trial *summary, against []*summary) (stats.Build, string) {
-	own := read(m, trial)
-	readings := make([]reading, len(against))
-	for i, a := range against {
-		readings[i] = read(m, a)
+	own, base := read(m, trial), 0.0
+	if own.reason != "" {
+		return stats.Build{}, own.reason
 	}
-	base := average(readings)
-	if reason := cmp.Or(own.reason, base.reason); reason != "" {
-		return stats.Build{}, reason
+	for _, a := range against {
+		r := read(m, a)
+		if r.reason != "" {
+			return stats.Build{}, OfBaseline + r.reason
+		}
+		base += r.scaled / float64(len(against))
 	}
-	return stats.Build{Deltas: []float64{own.scaled - base.scaled}}, ""
+	return stats.Build{Deltas: []float64{own.scaled - base}}, ""
 }
 
 // add keeps a build that has any rounds.
@@ -210,40 +233,31 @@ func figures(m metric, cells []string, all []batch) []float64 {
 	return list
 }
 
-// values are the metric's values in a trial that count.
+// values are the metric's values in a trial that count. They may not be changed.
 func (m *metric) values(s *summary) []float64 {
-	values := make([]float64, 0, len(s.rounds))
-	add := func(r *reading) {
-		if r.reason == "" {
-			values = append(values, r.value)
-		}
-	}
 	if !m.ofBursts() {
-		r := m.ofTrial(s)
-		add(&r)
-		return values
+		if r := m.ofTrial(s); r.reason == "" {
+			return []float64{r.value}
+		}
+		return nil
 	}
-	c := newCursor(m, s)
-	var r reading
-	for i := range s.rounds {
-		c.read(c.row(i), &r)
-		add(&r)
+	r := m.read(s)
+	if r.reasons == nil {
+		return r.values
+	}
+	values := make([]float64, 0, len(r.values))
+	for place, v := range r.values {
+		if r.why(place) == "" {
+			values = append(values, v)
+		}
 	}
 	return values
 }
 
-// reading is one value: as it is, on the scale of comparison, and with the noise within its burst.
+// reading is one value: as it is, and on the scale of comparison.
 type reading struct {
-	value, scaled, split float64
-	hasSplit             bool
-	halfGap              float64 // half of what two averaged readings differ by, on the scale of comparison
-	reason               string  // why it does not count, "" if it does
-	// Of metrics of nanoseconds: the value, and the half of what two differ by.
-	seconds, secondsGap float64
-	// Of bursts in sweeps: the level, and when the sweeps began, by which those are known that were visited in the same ones.
-	swept           bool
-	level, levelGap float64
-	start           int64
+	value, scaled float64
+	reason        string // why it does not count, "" if it does
 }
 
 // reading makes one of a value unless there is a reason against it.
@@ -255,98 +269,5 @@ func (m *metric) reading(value float64, reason string) reading {
 		value /= m.divide
 	}
 	scaled, reason := m.scale(value)
-	return reading{value: value, scaled: scaled, seconds: value / second, reason: reason}
-}
-
-// average is the mean of readings. It counts if all of them do, so that each delta of a batch is held against the same
-// baselines; else it has the reason of the first that does not.
-func average(readings []reading) reading {
-	sum := reading{hasSplit: true, swept: true, start: readings[0].start}
-	for i := range readings {
-		r := &readings[i]
-		if r.reason != "" {
-			return reading{reason: OfBaseline + r.reason}
-		}
-		n := float64(len(readings))
-		sum.scaled += r.scaled / n
-		sum.seconds += r.seconds / n
-		sum.split += r.split / n
-		sum.hasSplit = sum.hasSplit && r.hasSplit
-		sum.level += r.level / n
-		sum.swept = sum.swept && r.swept && r.start == sum.start
-	}
-	if len(readings) == 2 {
-		sum.halfGap = (readings[0].scaled - readings[1].scaled) / 2
-		sum.secondsGap = (readings[0].seconds - readings[1].seconds) / 2
-		sum.levelGap = (readings[0].level - readings[1].level) / 2
-	}
-	return sum
-}
-
-// meanOfRound is the average of the others' bursts of a round.
-func meanOfRound(others []cursor, round int) reading {
-	var readings [2]reading // the baseline and its A/A control: this runs for every burst, and must not allocate
-	for i := range others {
-		if row, ok := others[i].seek(round); ok {
-			others[i].read(row, &readings[i])
-		} else {
-			readings[i] = reading{reason: "has no such round"}
-		}
-	}
-	return average(readings[:len(others)])
-}
-
-// cursor walks through the bursts of a trial in the order of rounds.
-type cursor struct {
-	metric *metric
-	median bool // it is of p50
-	trial  *summary
-	column []float64
-	at     int
-}
-
-func newCursor(m *metric, s *summary) cursor {
-	return cursor{metric: m, median: m.name == metricP50, trial: s, column: s.column(m.name)}
-}
-
-// row is the row of the burst at a place in the order of rounds.
-func (c *cursor) row(place int) int {
-	if c.trial.order == nil {
-		return place
-	}
-	return c.trial.order[place]
-}
-
-// seek goes forward to a round; rounds must be asked for in ascending order.
-func (c *cursor) seek(round int) (row int, ok bool) {
-	rounds := c.trial.rounds
-	for c.at < len(rounds) && rounds[c.row(c.at)] < round {
-		c.at++
-	}
-	if c.at == len(rounds) || rounds[c.row(c.at)] != round {
-		return 0, false
-	}
-	return c.row(c.at), true
-}
-
-// read makes the reading of one burst, in its place: it is made for every burst many times.
-func (c *cursor) read(row int, r *reading) {
-	s := c.trial
-	if r.reason = s.why(row); r.reason != "" {
-		return
-	}
-	if row >= len(c.column) {
-		r.reason = "not measured"
-		return
-	}
-	*r = c.metric.reading(c.column[row], "")
-	if !c.median {
-		return
-	}
-	if row < len(s.split) {
-		r.split, r.hasSplit = s.split[row], true
-	}
-	if row < len(s.level) {
-		r.swept, r.level, r.start = true, s.level[row], s.starts[row]
-	}
+	return reading{value: value, scaled: scaled, reason: reason}
 }

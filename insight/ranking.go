@@ -17,7 +17,7 @@ func (b *basis) contrasts() []result.Contrast {
 	ranks := make([][]rank, len(b.sets))
 	inParallel(len(b.sets), func(i int) {
 		if t := &b.sets[i]; len(t.cells) > 0 && t.baseline != nil {
-			ranks[i] = t.ranks(b.headline(t), b.all, b.options)
+			b.remembering(b.headline(t), func(m metric) { ranks[i] = t.ranks(m, b.all, b.options) })
 		}
 	})
 	var list []result.Contrast

@@ -23,15 +23,11 @@ func (b *basis) stateChecks(t *cellSet, m metric, paired map[string]pairedBuilds
 	if b.across || b.options.Exact || b.options.Unpaired || !m.ofBursts() || m.linear || t.control == nil {
 		return nil
 	}
-	tests := 0
-	for _, t := range b.sets {
-		tests += len(t.cells)
-	}
 	var checks []Check
 	least := unevenLeast * math.Log1p(b.options.margin())
 	baseline, control := newMoments(&m, t.baseline.ID, b.all), newMoments(&m, t.control.ID, b.all)
 	for _, cell := range t.cells {
-		if s, differs := splitByState(paired[cell.ID], cell.ID, b.all, baseline, control, tests, least); differs {
+		if s, differs := splitByState(paired[cell.ID], cell.ID, b.all, baseline, control, b.networks, least); differs {
 			s.Network, s.Baseline = cell.Network, t.baseline.Network
 			checks = append(checks, Check{Trial: cell.ID, Name: CheckState, State: &s})
 		}
@@ -47,8 +43,8 @@ type moments struct {
 
 // slowness has a value for each burst of a trial, on the scale of comparison; the larger, the slower. It is NaN where the burst does not count.
 type slowness struct {
-	trial *summary // nil where none counts
-	of    []float64
+	*readings // nil where none counts
+	of        []float64
 }
 
 func newMoments(m *metric, cell string, all []batch) moments {
@@ -59,21 +55,18 @@ func newMoments(m *metric, cell string, all []batch) moments {
 		if trial == nil {
 			continue
 		}
-		b := slowness{trial, make([]float64, len(trial.rounds))}
+		b := slowness{m.read(trial), make([]float64, len(trial.rounds))}
 		known.builds[i] = b
-		c := newCursor(m, trial)
-		var r reading
-		for row := range trial.rounds {
-			c.read(row, &r)
-			if r.reason != "" {
-				b.of[row] = math.NaN()
+		for place, scaled := range b.scaled {
+			if b.why(place) != "" {
+				b.of[place] = math.NaN()
 				continue
 			}
-			b.of[row] = r.scaled
+			b.of[place] = scaled
 			if m.better == string(stats.HigherBetter) {
-				b.of[row] = -r.scaled
+				b.of[place] = -scaled
 			}
-			list = append(list, b.of[row])
+			list = append(list, b.of[place])
 		}
 	}
 	known.typical = stats.Median(list)
@@ -85,7 +78,7 @@ func splitByState(p pairedBuilds, cell string, all []batch, baseline, control mo
 	var gaps, fast, slow []float64
 	for k, b := range p.builds {
 		at := p.batches[k]
-		if baseline.builds[at].trial == nil || control.builds[at].trial == nil {
+		if baseline.builds[at].readings == nil || control.builds[at].readings == nil {
 			continue
 		}
 		rounds := roundsOf(all[at].good(cell), p.rows[k])
@@ -116,14 +109,14 @@ func roundsOf(s *summary, rows []int) []int {
 func (known moments) halves(batch int, rounds []int, b stats.Build, side float64) (fast, slow float64, ok bool) {
 	var halves [2][]float64
 	machine := known.builds[batch]
-	c := cursor{trial: machine.trial}
+	place, measured := 0, false
 	for i, round := range rounds {
-		row, measured := c.seek(round)
-		if !measured || math.IsNaN(machine.of[row]) {
+		place, measured = machine.seek(round, place)
+		if !measured || math.IsNaN(machine.of[place]) {
 			continue
 		}
 		half := 0
-		if machine.of[row] > known.typical {
+		if machine.of[place] > known.typical {
 			half = 1
 		}
 		halves[half] = append(halves[half], b.Deltas[i]+side*b.HalfGaps[i])

@@ -30,9 +30,10 @@ func Summarize(trials result.Trials) *Summaries {
 	return s
 }
 
-// Add sums up the trial at a place in the journal, from 0. Several goroutines may add at a time.
+// Add sums up the trial at a place in the journal, from 0, and keeps nothing of its bursts. Several goroutines may add at a time.
 func (s *Summaries) Add(i int, t *result.Trial) {
 	made := newSummary(i, t)
+	made.copyBursts()
 	made.tail = s.tailOf(t.Histogram)
 	made.found = checksOf(t, made.tail.broken)
 	s.lock.Lock()
@@ -45,12 +46,12 @@ func (s *Summaries) Add(i int, t *result.Trial) {
 	s.all[i] = made
 }
 
-// shared is a column, or another one that is alike: the cells of a build have the same rounds, and in sweeps the same instants.
+// shared is a copy of a column, or another one that is alike: the cells of a build have the same rounds, and in sweeps the same instants.
 func shared[T comparable](other, column []T) []T {
 	if slices.Equal(other, column) {
 		return other
 	}
-	return column
+	return slices.Clone(column)
 }
 
 // summary is what conclusions need of a trial.
@@ -131,6 +132,18 @@ func newSummary(index int, t *result.Trial) *summary {
 		slices.SortStableFunc(s.order, func(a, z int) int { return cmp.Compare(b.Round[a], b.Round[z]) })
 	}
 	return s
+}
+
+// copyBursts has columns of its own in place of the trial's, but for those that summaries share.
+func (s *summary) copyBursts() {
+	s.spans, s.disturbed, s.split, s.level = slices.Clone(s.spans), slices.Clone(s.disturbed), slices.Clone(s.split), slices.Clone(s.level)
+	for i := range s.columns {
+		s.columns[i].values = slices.Clone(s.columns[i].values)
+	}
+	if s.p99 != nil {
+		alone := *s.p99
+		s.p99 = &alone
+	}
 }
 
 // columnsOf are the columns that metrics are made of.

@@ -32,10 +32,7 @@ func (b *basis) unevenChecks(t *cellSet, m metric, paired map[string]pairedBuild
 	if b.options.Exact || b.options.Unpaired || !m.ofBursts() || m.linear {
 		return nil
 	}
-	tests := 0
-	for _, t := range b.sets {
-		tests += 2*len(t.cells) + 1
-	}
+	tests := 2*b.networks + len(b.sets)
 	var checks []Check
 	least := unevenLeast * math.Log1p(b.options.margin())
 	for _, cell := range t.cells {

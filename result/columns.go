@@ -19,25 +19,28 @@ func columnNames() []string {
 }
 
 // readColumns decodes bursts as encodeTrial writes them, from behind their first brace: columns are nearly all of a journal, and need a
-// tenth of the time that a decoder takes that has to be ready for anything. It returns what follows; false for all that is written
-// otherwise.
-func readColumns(text []byte, names []string) (b Bursts, rest []byte, ok bool) {
-	columns := reflect.ValueOf(&b).Elem()
+// tenth of the time that a decoder takes that has to be ready for anything. Columns are read into those of room, of which there are as
+// many. It returns what follows; false for all that is written otherwise.
+func readColumns(text []byte, names []string, room *Bursts) (b Bursts, rest []byte, ok bool) {
+	columns, rooms := reflect.ValueOf(&b).Elem(), reflect.ValueOf(room).Elem()
 	for i, name := range names {
 		own := len(name) + len(`"":[`)
 		if len(text) <= own || text[0] != '"' || string(text[1:1+len(name)]) != name || string(text[1+len(name):own]) != `":[` {
 			continue // left out
 		}
 		ok = false
-		switch column := columns.Field(i).Addr().Interface().(type) {
+		switch column := rooms.Field(i).Addr().Interface().(type) {
 		case *[]int:
-			*column, text, ok = readColumn(text[own:], readNumber[int])
+			text, ok = readColumn(column, text[own:], readNumber[int])
 		case *[]int64:
-			*column, text, ok = readColumn(text[own:], readNumber[int64])
+			text, ok = readColumn(column, text[own:], readNumber[int64])
 		case *[]float64:
-			*column, text, ok = readColumn(text[own:], readFloat)
+			text, ok = readColumn(column, text[own:], readFloat)
 		case *[]string:
-			*column, text, ok = readColumn(text[own:], readWord)
+			text, ok = readColumn(column, text[own:], readWord)
+		}
+		if column := rooms.Field(i); column.Len() > 0 {
+			columns.Field(i).Set(column)
 		}
 		switch {
 		case !ok || len(text) == 0:
@@ -51,25 +54,29 @@ func readColumns(text []byte, names []string) (b Bursts, rest []byte, ok bool) {
 	return Bursts{}, nil, false
 }
 
-// readColumn reads the values of an array, from behind its bracket, one by one. It has no more room than they take.
-func readColumn[T any](text []byte, one func([]byte) (T, []byte, bool)) (column []T, rest []byte, ok bool) {
+// readColumn reads the values of an array, from behind its bracket, one by one, and takes no more room than they do.
+func readColumn[T any](to *[]T, text []byte, one func([]byte) (T, []byte, bool)) (rest []byte, ok bool) {
+	column := (*to)[:0]
 	end := bytes.IndexByte(text, ']')
-	if end <= 0 {
-		return nil, text[end+1:], end == 0
+	if *to = column; end <= 0 {
+		return text[end+1:], end == 0
 	}
-	column = make([]T, 0, 1+bytes.Count(text[:end], []byte(",")))
+	if n := 1 + bytes.Count(text[:end], []byte(",")); n > cap(column) {
+		column = make([]T, 0, n)
+	}
 	for {
 		value, rest, ok := one(text)
 		if !ok || len(rest) == 0 {
-			return nil, nil, false
+			return nil, false
 		}
 		column = append(column, value)
 		switch text = rest[1:]; rest[0] {
 		case ']':
-			return column, text, true
+			*to = column
+			return text, true
 		case ',':
 		default:
-			return nil, nil, false
+			return nil, false
 		}
 	}
 }

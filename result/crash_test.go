@@ -23,7 +23,7 @@ import (
 // writeForever resumes the run in dir and appends trials until it is killed. It prints the build of each trial once
 // Append has acknowledged it.
 func writeForever(dir string) error {
-	folder, err := Open(dir)
+	folder, err := Open(dir, nil)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func TestKilledWriterLosesNothing(t *testing.T) {
 			t.Fatalf("kill %d: %v", kill, err)
 		}
 		acknowledged = max(acknowledged, last)
-		folder, err := Open(dir)
+		folder, err := Open(dir, nil)
 		if err != nil {
 			t.Fatalf("kill %d: %v", kill, err)
 		}
@@ -221,7 +221,7 @@ func writeReadOnly(dir string) error {
 		return fmt.Errorf("can't mount read-only: %w", err)
 	}
 	_, createErr := Create(filepath.Join(dir, "other"), nil)
-	_, openErr := Open(run)
+	_, openErr := Open(run, nil)
 	for _, err := range []error{createErr, openErr} {
 		if !errors.Is(err, unix.EROFS) || !strings.Contains(err.Error(), "--out") {
 			return fmt.Errorf("not the error of a read-only file system: %w", err)
@@ -244,7 +244,7 @@ func writeUnprivileged(dir string) error {
 		}
 	}
 	_, createErr := Create(filepath.Join(dir, "other"), nil)
-	_, openErr := Open(filepath.Join(dir, "run"))
+	_, openErr := Open(filepath.Join(dir, "run"), nil)
 	for _, err := range []error{createErr, openErr} {
 		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "that you may write") {
 			return fmt.Errorf("not the error of missing permission: %w", err)

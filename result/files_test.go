@@ -43,7 +43,7 @@ func TestReadsNothingPlanted(t *testing.T) {
 			ResultFile: func(dir string) error { _, err := Load(dir); return err },
 			TrialsFile: func(dir string) error { _, err := LoadTrials(dir); return err },
 			// The count is a help: a reader does without.
-			CountFile: func(dir string) error { _, err := Open(dir); return err },
+			CountFile: func(dir string) error { _, err := Open(dir, nil); return err },
 		} {
 			t.Run(file+" is "+what, func(t *testing.T) {
 				dir := filled(t, 1)
@@ -54,7 +54,7 @@ func TestReadsNothingPlanted(t *testing.T) {
 				if err := plant(path); err != nil {
 					t.Fatal(err)
 				}
-				_, opened := Open(dir)
+				_, opened := Open(dir, nil)
 				for _, err := range []error{read(dir), opened} {
 					if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), what) {
 						t.Errorf("error %v, want one that names %s and %s", err, file, what)
@@ -74,7 +74,7 @@ func TestWritesThroughNoLink(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			outside := secret(t)
 			dir := filled(t, 0)
-			folder, err := Open(dir)
+			folder, err := Open(dir, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -191,7 +191,7 @@ func TestMovedFolder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filled(t, 1)
-			folder, err := Open(dir)
+			folder, err := Open(dir, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

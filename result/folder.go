@@ -68,30 +68,37 @@ func (f *Folder) fill(study []byte) error {
 
 // Open opens an existing run folder to resume its run. Folder.Contents holds the trials that are finished; a torn last
 // line has been cut off the journal and is described in Contents.Torn, which the user must be shown. A folder that a
-// newer netdelta has written is refused with a *SchemaError, one that another process writes with ErrLocked.
-func Open(dir string) (*Folder, error) {
+// newer netdelta has written is refused with a *SchemaError, one that another process writes with ErrLocked. The record that is known,
+// if any, is read again where another run has gone on in the folder since.
+func Open(dir string, known *Record) (*Folder, error) {
 	files, err := OpenRun(dir)
 	if err != nil {
 		return nil, err
 	}
 	folder := &Folder{Files: files}
-	if err := folder.resume(); err != nil {
+	if err := folder.resume(known); err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
 	return folder, nil
 }
 
-func (f *Folder) resume() error {
+// resume reads what there is, but for the study under the lock: nobody changes it from then on.
+func (f *Folder) resume(known *Record) (err error) {
 	if _, err := f.Study(); err != nil {
 		return err
 	}
-	earlier, err := f.Record()
-	if err == nil {
-		f.Earlier = &earlier
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	if f.journal, err = openJournal(f.Files); err != nil {
 		return err
 	}
-	f.journal, f.Contents, err = openJournal(f.Files)
+	if known == nil || !known.isIn(f.Files) {
+		if known, err = f.record(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if known != nil {
+		f.Earlier = &known.Run
+	}
+	f.Contents, err = f.journal.recover(f.Files)
 	return err
 }
 
@@ -153,25 +160,53 @@ func OpenRun(dir string) (*Files, error) {
 	return files, nil
 }
 
+// Record is the record of a run, as it was when it was read.
+type Record struct {
+	Run  Run
+	file fs.FileInfo
+}
+
+// isIn says whether it is still the record of a folder: whoever writes another puts a new file in its place.
+func (r *Record) isIn(f *Files) bool {
+	now, err := f.root.Lstat(ResultFile)
+	return err == nil && os.SameFile(r.file, now) && r.file.ModTime().Equal(now.ModTime()) && r.file.Size() == now.Size()
+}
+
 // Record reads result.json, which may be in use. If there is none the error matches fs.ErrNotExist, and ErrNoRun where the folder
 // holds no run at all.
 func (f *Files) Record() (Run, error) {
-	data, err := f.Read(ResultFile, recordMost)
+	r, err := f.record()
 	if err != nil {
-		return Run{}, unreadable(f.path, f, err)
+		return Run{}, err
+	}
+	return r.Run, nil
+}
+
+func (f *Files) record() (*Record, error) {
+	file, err := f.Open(ResultFile)
+	if err != nil {
+		return nil, unreadable(f.path, f, err)
+	}
+	info, err := file.Stat()
+	var data []byte
+	if err == nil {
+		data, err = readAll(file, f.name(ResultFile), recordMost)
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, unreadable(f.path, f, err)
 	}
 	version, err := schemaOf(data)
 	if err != nil {
-		return Run{}, corruptFile(f.name(ResultFile), err)
+		return nil, corruptFile(f.name(ResultFile), err)
 	}
 	if version > Schema {
-		return Run{}, &SchemaError{File: f.name(ResultFile), Have: version, Want: Schema, Writer: f.writer()}
+		return nil, &SchemaError{File: f.name(ResultFile), Have: version, Want: Schema, Writer: f.writer()}
 	}
-	var run Run
-	if err := json.Unmarshal(data, &run); err != nil {
-		return Run{}, corruptFile(f.name(ResultFile), err)
+	r := &Record{file: info}
+	if err := json.Unmarshal(data, &r.Run); err != nil {
+		return nil, corruptFile(f.name(ResultFile), err)
 	}
-	return run, nil
+	return r, nil
 }
 
 // corruptFile says what to do about a derived file that can't be read.
@@ -208,6 +243,9 @@ func (f *Files) Study() ([]byte, error) {
 	}
 	return data, nil
 }
+
+// LoadRecord is Load for Open.
+func LoadRecord(dir string) (*Record, error) { return readRun(dir, (*Files).record) }
 
 // Load is Files.Record of the run folder at a path.
 func Load(dir string) (Run, error) { return readRun(dir, (*Files).Record) }

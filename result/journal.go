@@ -55,42 +55,35 @@ func createJournal(files *Files) (*Journal, error) {
 	return j, nil
 }
 
-// openJournal opens the journal of a folder for more trials and returns those that it holds. A torn last line is cut off and
-// described in the contents.
-func openJournal(files *Files) (*Journal, Contents, error) {
+// openJournal opens the journal of a folder for more trials, and locks it.
+func openJournal(files *Files) (*Journal, error) {
 	file, err := files.open(TrialsFile, os.O_RDWR|os.O_APPEND)
 	if err != nil {
-		return nil, Contents{}, explain(fmt.Errorf("open the journal: %w", err))
+		return nil, explain(fmt.Errorf("open the journal: %w", err))
 	}
 	j := &Journal{file: file, name: files.name(TrialsFile)}
-	contents, err := j.recover()
-	contents.Counted = files.counted()
-	if err == nil {
-		j.counter, err = openCount(files)
+	if err := j.lock(); err != nil {
+		return nil, errors.Join(err, j.Close())
 	}
-	if err != nil {
-		return nil, Contents{}, errors.Join(err, j.Close())
-	}
-	return j, contents, nil
+	return j, nil
 }
 
-// recover reads an opened journal and cuts off its torn end, so that the next line starts where a line should.
-func (j *Journal) recover() (Contents, error) {
-	if err := j.lock(); err != nil {
-		return Contents{}, err
-	}
+// recover reads an opened journal and cuts off its torn end, so that the next line starts where a line should. That is described in the
+// contents.
+func (j *Journal) recover(files *Files) (Contents, error) {
+	counted := files.counted()
 	contents, err := ReadJournal(j.file, j.name)
 	if err != nil {
 		return Contents{}, err
 	}
-	j.size, j.held = contents.Size, len(contents.Trials)
-	if contents.Torn == "" {
-		return contents, nil
+	contents.Counted, j.size, j.held = counted, contents.Size, len(contents.Trials)
+	if contents.Torn != "" {
+		if err := j.rollback(); err != nil {
+			return Contents{}, err
+		}
 	}
-	if err := j.rollback(); err != nil {
-		return Contents{}, err
-	}
-	return contents, nil
+	j.counter, err = openCount(files)
+	return contents, err
 }
 
 // Append adds a finished trial and returns when it is on disk. After an error the journal is as it was before, and

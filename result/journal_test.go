@@ -54,7 +54,7 @@ func filled(t *testing.T, n int) string {
 
 func TestResumeReadsWhatWasAppended(t *testing.T) {
 	dir := filled(t, 3)
-	folder, err := Open(dir)
+	folder, err := Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestTornAnywhere(t *testing.T) {
 		if err := os.WriteFile(path, whole[:cut], 0o644); err != nil {
 			t.Fatal(err)
 		}
-		folder, err := Open(dir)
+		folder, err := Open(dir, nil)
 		if err != nil {
 			t.Fatalf("cut at %d: %v", cut, err)
 		}
@@ -189,18 +189,18 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 func TestOneWriterAtATime(t *testing.T) {
 	dir := filled(t, 1)
-	first, err := Open(dir)
+	first, err := Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer first.Close()
-	if _, err := Open(dir); !errors.Is(err, ErrLocked) {
+	if _, err := Open(dir, nil); !errors.Is(err, ErrLocked) {
 		t.Errorf("second Open: %v, want %v", err, ErrLocked)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second, err := Open(dir)
+	second, err := Open(dir, nil)
 	if err != nil {
 		t.Fatalf("Open after Close: %v", err)
 	}
@@ -211,7 +211,7 @@ func TestOneWriterAtATime(t *testing.T) {
 
 func TestAppendRefusesWhatCanNotBeRead(t *testing.T) {
 	dir := filled(t, 0)
-	folder, err := Open(dir)
+	folder, err := Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestResultOfANewerSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, loadErr := Load(dir)
-	_, openErr := Open(dir)
+	_, openErr := Open(dir, nil)
 	for _, err := range []error{loadErr, openErr} {
 		var schema *SchemaError
 		if !errors.As(err, &schema) || schema.Have != 2 || schema.Want != 1 {
@@ -327,12 +327,60 @@ func TestResultOfANewerSchema(t *testing.T) {
 	}
 }
 
+// The record of a run that is resumed is the one that the caller has read; it is read again where another run has gone on meanwhile.
+func TestKnownRecordIsReadOnce(t *testing.T) {
+	dir := filled(t, 1)
+	write := func(name string) {
+		folder, err := Open(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(folder.WriteResult(Run{Schema: Schema, Run: name}), folder.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("first")
+	known, err := LoadRecord(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known.Run.Question = "as it is known"
+	for _, c := range []struct {
+		meanwhile func()
+		want      string
+	}{{func() {}, "as it is known"}, {func() { write("other") }, ""}} {
+		c.meanwhile()
+		folder, err := Open(dir, known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if folder.Earlier == nil || folder.Earlier.Question != c.want || (c.want == "") != (folder.Earlier.Run == "other") {
+			t.Errorf("the record of %+v, want one whose question is %q", folder.Earlier, c.want)
+		}
+		if err := folder.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	// Nobody changes it after it was read: that is under the lock.
+	first, err := Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	if err := os.WriteFile(filepath.Join(dir, ResultFile), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, nil); !errors.Is(err, ErrLocked) {
+		t.Errorf("%v, want that the folder is locked before its record is read", err)
+	}
+}
+
 func TestNotARunFolder(t *testing.T) {
 	empty := t.TempDir()
 	_, loadErr := Load(empty)
 	_, trialsErr := LoadTrials(empty)
-	_, openErr := Open(empty)
-	_, goneErr := Open(filepath.Join(empty, "gone"))
+	_, openErr := Open(empty, nil)
+	_, goneErr := Open(filepath.Join(empty, "gone"), nil)
 	for _, err := range []error{loadErr, trialsErr, openErr, goneErr} {
 		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "is not a run folder") {
 			t.Errorf("error %v, want one that says that it is not a run folder", err)

@@ -38,20 +38,21 @@ type journalLines struct {
 	sealed  bool     // a line has a checksum: netdelta may have resumed a run that one without checksums began
 	columns []string // columnNames
 	batch   []journalLine
-	// see is given each trial with its place, from 0, by several goroutines at once; nil for nothing.
+	// see is given each trial with its place, from 0, by several goroutines at once, and the trial's bursts for as long as it looks at them;
+	// nil for nothing.
 	see func(i int, t *Trial)
 }
 
 // newLines reads a journal, whose name is for errors.
 func newLines(from io.Reader, name string) journalLines {
-	return journalLines{from: bufio.NewReaderSize(from, 1<<16), name: name, columns: columnNames()}
+	return journalLines{from: bufio.NewReaderSize(from, 1<<16), name: name, columns: columnNames(), batch: make([]journalLine, 0, linesAtOnce)}
 }
 
 // next returns the next lines, checked but not yet decoded, in the place of the last ones; none at the end. The error is the reader's.
 func (l *journalLines) next() ([]journalLine, error) {
 	batch := l.batch[:0]
 	for len(batch) < linesAtOnce {
-		text, err := readLine(l.from)
+		text, err := readLine(l.from, batch[:len(batch)+1][len(batch)].text[:0])
 		ended := errors.Is(err, io.EOF)
 		if err != nil && !ended {
 			return nil, fmt.Errorf("read %s: %w", place(l.name, l.read+1), err)
@@ -101,26 +102,37 @@ func (l *journalLines) decode(batch []journalLine) {
 	var wait sync.WaitGroup
 	for part := range slices.Chunk(batch, 1+len(batch)/runtime.GOMAXPROCS(0)) {
 		wait.Go(func() {
+			d := lineDecoder{columns: l.columns}
 			for i := range part {
 				line := &part[i]
 				if line.err != nil || line.cut {
 					continue
 				}
-				if err := line.trial.read(bytes.TrimSuffix(line.text, []byte("\n")), line.sealed, l.columns); err != nil {
+				if err := d.read(&line.trial, bytes.TrimSuffix(line.text, []byte("\n")), line.sealed); err != nil {
 					line.err = &CorruptError{File: l.name, Line: line.number, Reason: err}
 				} else if l.see != nil {
 					l.see(line.number-1, &line.trial)
+					line.trial.Bursts = Bursts{} // the next line's take their place
+					continue
 				}
+				d.bursts = Bursts{} // the trial keeps them
 			}
 		})
 	}
 	wait.Wait()
 }
 
+// lineDecoder decodes trials. What that takes is kept for the next one.
+type lineDecoder struct {
+	columns []string // columnNames
+	bursts  Bursts   // of the last trial
+	others  []byte   // a trial's text without its bursts
+}
+
 // read decodes a trial and checks it. What netdelta wrote, as a checksum that holds shows (sealed), takes a decoder of a tenth of the time;
-// all else, and what that decoder refuses, takes the one whose errors readers know. The columns are columnNames.
-func (t *Trial) read(text []byte, sealed bool, columns []string) error {
-	if sealed && t.readSealed(text, columns) {
+// all else, and what that decoder refuses, takes the one whose errors readers know.
+func (d *lineDecoder) read(t *Trial, text []byte, sealed bool) error {
+	if sealed && d.readSealed(t, text) {
 		return t.validate()
 	}
 	*t = Trial{}
@@ -132,14 +144,15 @@ func (t *Trial) read(text []byte, sealed bool, columns []string) error {
 }
 
 // readSealed decodes a trial as encodeTrial writes it; false if it is written otherwise.
-func (t *Trial) readSealed(text []byte, columns []string) bool {
+func (d *lineDecoder) readSealed(t *Trial, text []byte) bool {
 	const key = `"bursts":{` // in a text of the trial's, the quotes would have backslashes before them
 	before, after, found := bytes.Cut(text, []byte(key))
-	bursts, after, ok := readColumns(after, columns)
+	bursts, after, ok := readColumns(after, d.columns, &d.bursts)
 	if !found || !ok {
 		return false
 	}
-	err := jsonv2.Unmarshal(slices.Concat(before, []byte(key+"}"), after), t, jsonv1.FormatDurationAsNano(true))
+	d.others = append(append(append(d.others[:0], before...), key+"}"...), after...)
+	err := jsonv2.Unmarshal(d.others, t, jsonv1.FormatDurationAsNano(true))
 	t.Bursts = bursts
 	return err == nil
 }

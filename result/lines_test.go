@@ -38,6 +38,7 @@ func TestSealedLinesAreDecodedAsOthers(t *testing.T) {
 		b.Round, b.Start, b.Duration, b.P50 = append(b.Round, i), append(b.Start, rand.Int64()>>(i%64)), append(b.Duration, 1), append(b.P50, x)
 		b.Start[i] %= 1e18
 	}
+	d := lineDecoder{columns: columnNames()}
 	for name, c := range map[string]struct {
 		trial Trial
 		other bool // it is left to the other decoder
@@ -55,7 +56,7 @@ func TestSealedLinesAreDecodedAsOthers(t *testing.T) {
 		var want, have, sealed Trial
 		err = json.Unmarshal(line, &want)
 		if err == nil {
-			err = have.read(line, true, columnNames())
+			err = d.read(&have, line, true)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -63,7 +64,7 @@ func TestSealedLinesAreDecodedAsOthers(t *testing.T) {
 		if diff := cmp.Diff(want, have); diff != "" {
 			t.Errorf("%s is decoded otherwise (-encoding/json +sealed):\n%s", name, diff)
 		}
-		if done := sealed.readSealed(line, columnNames()); done == c.other {
+		if done := d.readSealed(&sealed, line); done == c.other {
 			t.Errorf("%s: the decoder that is made for it has read it: %v", name, done)
 		}
 	}

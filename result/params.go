@@ -115,6 +115,9 @@ func isField(key string) bool {
 
 // Bind gives own parameters that were read from a record their declarations, among those given.
 func (p Params) Bind(declared []Parameter) Params {
+	if p.Own == (Own{}) {
+		return p
+	}
 	bound := p
 	bound.Own = Own{}
 	for _, own := range p.Own.values() {
@@ -140,16 +143,15 @@ func (r *Run) Bind(declared []Parameter) {
 		if list.Kind() != reflect.Slice || list.Type().Elem().Kind() != reflect.Struct {
 			continue
 		}
-		bound := reflect.AppendSlice(reflect.MakeSlice(list.Type(), 0, list.Len()), list) // others may be reading the list
-		for i := range bound.Len() {
-			for _, f := range reflect.VisibleFields(bound.Type().Elem()) { // also fields of an embedded Setting
-				if f.Type == reflect.TypeFor[Params]() {
-					at := bound.Index(i).FieldByIndex(f.Index)
-					at.Set(reflect.ValueOf(at.Interface().(Params).Bind(declared)))
-				}
+		for _, f := range reflect.VisibleFields(list.Type().Elem()) { // also fields of an embedded Setting
+			if f.Type != reflect.TypeFor[Params]() || list.Len() == 0 {
+				continue
 			}
-		}
-		if list.Len() > 0 {
+			bound := reflect.AppendSlice(reflect.MakeSlice(list.Type(), 0, list.Len()), list) // others may be reading the list
+			for i := range bound.Len() {
+				at := bound.Index(i).FieldByIndex(f.Index).Addr().Interface().(*Params)
+				*at = at.Bind(declared)
+			}
 			list.Set(bound)
 		}
 	}

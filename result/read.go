@@ -126,8 +126,8 @@ func (l *journalLines) each(keep func(*journalLine)) (size int64, torn string, _
 	}
 }
 
-// readLine reads up to the next line feed, which it keeps. What is no journal may have none for gigabytes.
-func readLine(r *bufio.Reader) (line []byte, err error) {
+// readLine appends what comes up to the next line feed, and the line feed, to a line. What is no journal may have none for gigabytes.
+func readLine(r *bufio.Reader, line []byte) ([]byte, error) {
 	for {
 		part, err := r.ReadSlice('\n')
 		line = append(line, part...)
@@ -148,8 +148,8 @@ func atEnd(r *bufio.Reader) bool {
 
 // schemaOf returns the version of a record without looking at the rest of it, which another version may have changed.
 func schemaOf(record []byte) (int, error) {
-	if bytes.HasPrefix(record, fmt.Appendf(nil, `{"schema":%d,`, Schema)) {
-		return Schema, nil // as each line of a journal begins, which need not be decoded twice then
+	if bytes.HasPrefix(record, fmt.Appendf(nil, `{"schema":%d,`, Schema)) || bytes.HasPrefix(record, fmt.Appendf(nil, "{\n  \"schema\": %d,", Schema)) {
+		return Schema, nil // as each line of a journal and each record begins, which need not be decoded twice then
 	}
 	var header struct {
 		Schema *int `json:"schema"`

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -43,11 +44,12 @@ func readAll(file *os.File, name string, most unit.Bytes) ([]byte, error) {
 	if info.Size() > int64(most) {
 		return nil, tooLong(name, unit.Bytes(info.Size()), most)
 	}
-	data, err := io.ReadAll(io.LimitReader(file, int64(most)+1))
-	if err == nil && len(data) > int(most) { // it has grown, or is one whose size the kernel does not tell
-		err = tooLong(name, unit.Bytes(len(data)), most)
+	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	_, err = data.ReadFrom(io.LimitReader(file, int64(most)+1))
+	if err == nil && data.Len() > int(most) { // it has grown, or is one whose size the kernel does not tell
+		err = tooLong(name, unit.Bytes(data.Len()), most)
 	}
-	return data, err
+	return data.Bytes(), err
 }
 
 func tooLong(name string, size, most unit.Bytes) error {

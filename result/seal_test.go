@@ -64,7 +64,7 @@ func TestJournalWithoutChecksums(t *testing.T) {
 	if err := os.WriteFile(path, old, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	folder, err := Open(dir)
+	folder, err := Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ type storedLine struct {
 }
 
 // Stored reads the journal, as Trials does, and leaves its trials there. Each is shown to see with its place in the journal, from 0, while
-// others are being shown to it; see must not change it.
+// others are being shown to it; see must not change it, and must copy what it keeps of its bursts.
 func (f *Files) Stored(see func(i int, t *Trial)) (*Stored, error) {
 	file, err := f.Open(TrialsFile)
 	if err != nil {
@@ -97,7 +97,8 @@ func (s *Stored) Trial(i int) *Trial {
 	_, err := io.ReadFull(io.NewSectionReader(s.file, line.at, int64(line.size)), text)
 	if err == nil {
 		text = bytes.TrimSuffix(text, []byte("\n"))
-		err = t.read(text, checkSeal(text) == nil, s.columns)
+		d := lineDecoder{columns: s.columns}
+		err = d.read(&t, text, checkSeal(text) == nil)
 	}
 	if err != nil {
 		return &Trial{Schema: Schema, Cell: line.cell, Role: RoleCell, Build: line.build, Failed: fmt.Sprintf("read it from %s again: %v", s.name, err)}

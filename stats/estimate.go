@@ -323,9 +323,10 @@ func Uneven(builds []Build, tests int, least float64) (Places, bool) {
 		if len(pairs) == 0 {
 			continue
 		}
-		mean, typical := Mean(pairs), Median(pairs)
+		mean, middle := Mean(pairs), trimmedMean(pairs, trim)
+		typical := Median(pairs) // which are sorted by now
 		gaps = append(gaps, mean-typical)
-		p.Mean, p.Center, p.Typical = p.Mean+mean, p.Center+trimmedMean(pairs, trim), p.Typical+typical
+		p.Mean, p.Center, p.Typical = p.Mean+mean, p.Center+middle, p.Typical+typical
 	}
 	n := float64(len(gaps))
 	p = Places{p.Mean / n, p.Center / n, p.Typical / n}

@@ -1,10 +1,6 @@
 package stats
 
-import (
-	"slices"
-
-	"netdelta/stats/order"
-)
+import "netdelta/stats/order"
 
 // Variance splits the variance of one round's delta by origin: squares of the natural log scale, each zero or more.
 // It tells where more measuring pays: builds, rounds, or longer bursts.
@@ -29,15 +25,16 @@ func split(builds []Build, locations []float64) Variance {
 	}
 	series := make([][]float64, len(builds))
 	var squares, freedom, halves, measured, explained float64
+	var room []float64
 	for i, b := range builds {
 		share := 0.0
 		if b.paired() {
 			share = trim
 		}
-		series[i] = winsorized(b.Deltas, share)
+		series[i] = winsorized(b.Deltas, share, &room)
 		squares += squareSum(series[i])
 		freedom += float64(len(b.Deltas) - 1)
-		halves += squareSum(winsorized(b.Within, share))
+		halves += squareSum(winsorized(b.Within, share, &room))
 		measured += float64(max(0, len(b.Within)-1))
 	}
 	v, between := Variance{}, 0.0
@@ -61,13 +58,14 @@ func split(builds []Build, locations []float64) Variance {
 }
 
 // winsorized is the series about its mean, with the share of its values at either end moved in to the nearest that
-// is kept, scaled so that its sample variance over n is the variance of the trimmed mean.
-func winsorized(x []float64, share float64) []float64 {
+// is kept, scaled so that its sample variance over n is the variance of the trimmed mean. It sorts in room.
+func winsorized(x []float64, share float64, room *[]float64) []float64 {
 	if len(x) == 0 {
 		return nil
 	}
-	sorted := slices.Clone(x)
+	sorted := append((*room)[:0], x...)
 	order.Sort(sorted)
+	*room = sorted
 	cut := int(share * float64(len(x)))
 	low, high := sorted[cut], sorted[len(x)-1-cut]
 	kept := 1 - 2*float64(cut)/float64(len(x))

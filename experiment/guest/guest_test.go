@@ -130,7 +130,7 @@ func outside(p testbed.GuestProgram, dir string, request guest.Request) guest.Ou
 		Request: request, Program: p, Progress: nobody{}, Judge: words.NewJudge(catalogue.Workloads()),
 		Open: func(*result.Run) (*result.Folder, error) {
 			if _, err := os.Stat(filepath.Join(dir, result.StudyFile)); err == nil {
-				return result.Open(dir)
+				return result.Open(dir, nil)
 			}
 			return result.Create(dir, []byte(request.Study))
 		},

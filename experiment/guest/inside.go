@@ -88,7 +88,7 @@ func folderOf(dir string, r Request) (*result.Folder, error) {
 	if err := errors.Join(err, folder.Close()); err != nil {
 		return nil, err
 	}
-	return result.Open(dir)
+	return result.Open(dir, nil)
 }
 
 // teller takes the place of the judge and the progress, and passes on to the host what it is told.

@@ -115,7 +115,7 @@ func TestSeedsFail(t *testing.T) {
 	if !errors.Is(err, broken) || run.Ended != plan.EndedFailed || len(journal(t, dir)) != 3 {
 		t.Fatalf("ended %s with %d trials: %v", run.Ended, len(journal(t, dir)), err)
 	}
-	folder, err = result.Open(dir)
+	folder, err = result.Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

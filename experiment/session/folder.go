@@ -18,8 +18,19 @@ type Location struct {
 	// Out is the run folder to make, "" for one in Runs that is named by study and time. Resume is the folder of an earlier run that
 	// goes on, "" for a new run.
 	Out, Resume string
+	// Earlier is the record of that run, nil where the caller has not read it.
+	Earlier *result.Record
 	// Warn is told what went wrong and does not end the run.
 	Warn func(error)
+}
+
+// earlier reads the record of the run that is resumed unless the caller has; nil where there is none, or it can't be read: opening the
+// folder says what is wrong.
+func (l *Location) earlier() *result.Record {
+	if l.Earlier == nil && l.Resume != "" {
+		l.Earlier, _ = result.LoadRecord(l.Resume)
+	}
+	return l.Earlier
 }
 
 // warn tells the caller who wants to be told.
@@ -33,7 +44,7 @@ func (l Location) warn(err error) {
 // seed and cells the run takes over.
 func (l Location) Open(name string, study []byte, run *result.Run) (_ *result.Folder, err error) {
 	if l.Resume != "" {
-		return reopenFolder(run, l.Resume)
+		return l.reopen(run)
 	}
 	run.Run = name + "-" + time.Now().UTC().Format("20060102-150405")
 	out := l.Out
@@ -77,9 +88,9 @@ func FreshFolder(parent, name string) (string, error) {
 	}
 }
 
-// reopenFolder takes up an earlier run: its name, its start, its seed and its cells.
-func reopenFolder(run *result.Run, dir string) (*result.Folder, error) {
-	folder, err := result.Open(dir)
+// reopen takes up an earlier run: its name, its start, its seed and its cells.
+func (l Location) reopen(run *result.Run) (*result.Folder, error) {
+	folder, err := result.Open(l.Resume, l.Earlier)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +98,7 @@ func reopenFolder(run *result.Run, dir string) (*result.Folder, error) {
 	if old == nil {
 		// The run was killed before it wrote its head: the study, with its seed, is all that there is of it.
 		head := *run
-		head.Run, old = filepath.Base(filepath.Clean(dir)), &head
+		head.Run, old = filepath.Base(filepath.Clean(l.Resume)), &head
 	}
 	run.Run, run.Started, run.Cells, run.Seed = old.Run, old.Started, old.Cells, old.Seed
 	run.Environment.Links, run.Environment.Sysctls = old.Environment.Links, old.Environment.Sysctls

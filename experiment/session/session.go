@@ -153,11 +153,10 @@ func (s *Session) begun() []result.Cell {
 	if s.Resume == "" {
 		return s.cells
 	}
-	old, err := result.Load(s.Resume)
-	if err != nil {
-		return nil // opening the folder says what is wrong
+	if old := s.earlier(); old != nil {
+		return old.Run.Cells
 	}
-	return old.Cells
+	return nil
 }
 
 // unseen is a provider that can't be asked what it supports.
@@ -260,8 +259,8 @@ func (s *Session) request() (guest.Request, error) {
 	if err != nil {
 		return r, err
 	}
-	if old, err := result.Load(s.Resume); err == nil { // without, the study is all that there is of it
-		r.Run = &old
+	if old := s.earlier(); old != nil { // without, the study is all that there is of it
+		r.Run = &old.Run
 	}
 	r.Trials = contents.Trials
 	return r, nil

@@ -17,6 +17,7 @@ package stalls
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,12 +129,30 @@ func (r Rules) Find(t result.Trial) []Stall {
 	if len(t.Bursts.NoDrop) > 0 {
 		return nil
 	}
-	points := pointsOf(t.Bursts)
+	var few [64]point // most trials have no more: they take no memory then
+	points := pointsOf(t.Bursts, few[:0])
+	if len(t.Series) == 0 && r.steady(points) {
+		return nil
+	}
 	found := r.collapsed(points)
 	found = outside(found, r.collapsed(secondsOf(t, points)))
 	found = outside(found, r.hung(points))
 	slices.SortStableFunc(found, func(a, b Stall) int { return cmp.Compare(a.At, b.At) })
 	return found
+}
+
+// steady says, without the medians that stalls are held against, that there can be none: the slowest point is not far below the fastest,
+// and none lasted long. Nearly all trials are.
+func (r Rules) steady(points []point) bool {
+	slowest, fastest := math.Inf(1), 0.0
+	for i := range points {
+		p := &points[i]
+		if p.amount == 0 || p.length < 0 || max(p.longest, p.length) >= r.Shortest {
+			return false
+		}
+		slowest, fastest = min(slowest, p.rate()), max(fastest, p.rate())
+	}
+	return slowest >= r.Below*fastest
 }
 
 // outside adds the stalls that are not at the time of one that is known.
@@ -252,11 +271,9 @@ func (p point) stall(usual float64) Stall {
 	return Stall{At: p.at, Length: p.length, Level: p.rate(), Of: usual, Kind: p.kind}
 }
 
-// pointsOf are the bursts of a trial. Of columns that it lacks, none can be said to have shown a stall.
-func pointsOf(b result.Bursts) []point {
-	n := min(len(b.Round), len(b.Start), len(b.Duration))
-	points := make([]point, 0, n)
-	for i := range n {
+// pointsOf adds the bursts of a trial to points. Of columns that it lacks, none can be said to have shown a stall.
+func pointsOf(b result.Bursts, points []point) []point {
+	for i := range min(len(b.Round), len(b.Start), len(b.Duration)) {
 		p := point{at: time.Duration(b.Start[i]), measured: time.Duration(b.Duration[i]), quiet: true}
 		if len(b.Span) > i {
 			p.measured = max(p.measured, time.Duration(b.Span[i]))

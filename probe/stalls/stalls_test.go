@@ -217,6 +217,30 @@ func TestNoiseIsNoStall(t *testing.T) {
 
 // TestPlantedStallsAreFound lets the network of a noisy trial stand still for a while. Bursts that begin meanwhile give
 // nothing, as with streams, or end when it goes on, as with transactions.
+// A trial in which the quick look sees that there can be no stall has none, and an ordinary trial needs no other look.
+func TestSteadyTrials(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var trial result.Trial
+		lasts := rapid.Int64Range(-ms, 120*ms)
+		for i := range rapid.IntRange(0, 30).Draw(t, "bursts") {
+			duration := lasts.Draw(t, "duration")
+			add(&trial.Bursts, int64(i)*60*ms, duration, duration+lasts.Draw(t, "more"), rapid.Int64Range(-1, 3000).Draw(t, "transactions"), rapid.Float64Range(1, 60e6).Draw(t, "p50"))
+			trial.Bursts.Disturbed[i] = rapid.SampledFrom([]string{"", "", NothingArrived, "steal"}).Draw(t, "disturbed")
+		}
+		if rapid.Bool().Draw(t, "stream") {
+			trial = stream(trial)
+		}
+		r := Usual()
+		points := pointsOf(trial.Bursts, nil)
+		if found := append(r.collapsed(points), r.hung(points)...); r.steady(points) && len(found) > 0 {
+			t.Errorf("a steady trial has stalls: %v", found)
+		}
+	})
+	if trial := rr(100); !Usual().steady(pointsOf(trial.Bursts, nil)) {
+		t.Error("an ordinary trial is looked at closely")
+	}
+}
+
 func TestPlantedStallsAreFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		trial := noisy(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2)))

@@ -3,6 +3,7 @@ package order
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -19,21 +20,60 @@ func Quantile(x []float64, q float64) float64 {
 	return sortedQuantile(sorted, q)
 }
 
-// Sort sorts values of which none is NaN: as their bits, which compare in half the time.
+// Sort sorts values of which none is NaN: as their bits, by merging, without the branches of which a processor guesses every other one
+// wrong.
 func Sort(x []float64) {
-	var few [128]int64
-	keys := few[:0]
-	if len(x) > len(few) {
-		keys = make([]int64, 0, len(x))
+	n := len(x)
+	var few [256]uint64
+	room := few[:]
+	if 2*n > len(few) {
+		room = make([]uint64, 2*n)
 	}
-	for _, v := range x {
-		bits := int64(math.Float64bits(v))
-		keys = append(keys, bits^int64(uint64(bits>>63)>>1)) // below zero, the larger the size the less
+	keys, other := room[:n], room[n:2*n]
+	for i, v := range x {
+		k := math.Float64bits(v)
+		keys[i] = k ^ (-(k >> 63) | sign) // below zero, the larger the size the less
 	}
-	slices.Sort(keys)
+	for at := 0; at < n; at += alone {
+		insert(keys[at:min(at+alone, n)])
+	}
+	for width := alone; width < n; width *= 2 {
+		for at := 0; at < n; at += 2 * width {
+			middle, end := min(at+width, n), min(at+2*width, n)
+			merge(other[at:end], keys[at:middle], keys[middle:end])
+		}
+		keys, other = other, keys
+	}
 	for i, k := range keys {
-		x[i] = math.Float64frombits(uint64(k ^ int64(uint64(k>>63)>>1)))
+		x[i] = math.Float64frombits(k ^ (((k >> 63) - 1) | sign))
 	}
+}
+
+const (
+	sign  = 1 << 63
+	alone = 6 // so few are sorted without merging
+)
+
+// insert sorts a few keys.
+func insert(keys []uint64) {
+	for i := 1; i < len(keys); i++ {
+		for j := i; j > 0 && keys[j] < keys[j-1]; j-- {
+			keys[j], keys[j-1] = keys[j-1], keys[j]
+		}
+	}
+}
+
+// merge merges what is sorted.
+func merge(to, a, b []uint64) {
+	i, j := 0, 0
+	for i < len(a) && j < len(b) {
+		x, y := a[i], b[j]
+		_, less := bits.Sub64(y, x, 0) // 1 if y is less
+		to[i+j] = x ^ (x^y)&-less
+		i, j = i+1-int(less), j+int(less)
+	}
+	copy(to[i+j:], a[i:])
+	copy(to[len(a)+j:], b[j:])
 }
 
 func sortedQuantile(sorted []float64, q float64) float64 {
