@@ -114,11 +114,11 @@ func (p *pairedBuilds) addRounds(batch int, m metric, trial *summary, against []
 	p.add(batch, build, added, rows)
 }
 
-// roundDelta is a burst against those of its round that it is held against, and half of what these differ by; and both in seconds.
+// roundDelta is a burst against the baseline's two of its round, and half of what these two differ by; and both in seconds.
 type roundDelta struct{ delta, gap, seconds, secondsGap float64 }
 
-// paired holds a burst against the mean of others. Those of the same sweeps are compared by their levels: as they are, or as the time that
-// they mean at the baseline's.
+// paired holds a burst against the mean of others. In the same sweeps their levels are compared: as they are, or as the time that they mean
+// at the baseline's.
 func paired(own, base *readings, place, at int, linear bool) (r roundDelta) {
 	scaled, other := own.scaled[place], base.scaled[at]
 	if base.gap != nil {

@@ -19,8 +19,8 @@ func columnNames() []string {
 }
 
 // readColumns decodes bursts as encodeTrial writes them, from behind their first brace: columns are nearly all of a journal, and need a
-// tenth of the time that a decoder takes that has to be ready for anything. Columns are read into those of room, of which there are as
-// many. It returns what follows; false for all that is written otherwise.
+// tenth of the time that a decoder takes that has to be ready for anything. The values take the place of
+// room's. It returns what follows; false for all that is written otherwise.
 func readColumns(text []byte, names []string, room *Bursts) (b Bursts, rest []byte, ok bool) {
 	columns, rooms := reflect.ValueOf(&b).Elem(), reflect.ValueOf(room).Elem()
 	for i, name := range names {

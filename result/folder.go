@@ -82,7 +82,7 @@ func Open(dir string, known *Record) (*Folder, error) {
 	return folder, nil
 }
 
-// resume reads what there is, but for the study under the lock: nobody changes it from then on.
+// resume reads what there is, all but the study under the lock, so that no other run changes it meanwhile.
 func (f *Folder) resume(known *Record) (err error) {
 	if _, err := f.Study(); err != nil {
 		return err
@@ -166,7 +166,7 @@ type Record struct {
 	file fs.FileInfo
 }
 
-// isIn says whether it is still the record of a folder: whoever writes another puts a new file in its place.
+// isIn says whether it is still the record of a folder: another one would be in a new file.
 func (r *Record) isIn(f *Files) bool {
 	now, err := f.root.Lstat(ResultFile)
 	return err == nil && os.SameFile(r.file, now) && r.file.ModTime().Equal(now.ModTime()) && r.file.Size() == now.Size()

@@ -361,7 +361,7 @@ func TestKnownRecordIsReadOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// Nobody changes it after it was read: that is under the lock.
+	// It is read under the lock, so that no other run changes it meanwhile.
 	first, err := Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
