@@ -15,6 +15,7 @@ import (
 	"netdelta/network"
 	"netdelta/report/ui"
 	"netdelta/testbed/kube"
+	"netdelta/testbed/kube/survey"
 	"netdelta/testbed/lab"
 	"netdelta/testbed/lab/udptun"
 	"netdelta/workload"
@@ -50,6 +51,7 @@ type environment struct {
 	getenv    func(string) string
 	workloads []workload.Workload
 	lab       *lab.Driver
+	surveyed  *survey.Survey // of the cluster of this call; nil until it is made
 }
 
 // answer is standard output: it remembers that something could not be written, so that no verb has to look after each line.

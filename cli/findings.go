@@ -57,18 +57,25 @@ func findingsHere(context.Context, *environment, runOptions) ([]result.Finding, 
 	return all, err
 }
 
-// survey looks at the cluster that the flags name, as far as its API server tells.
-func (o runOptions) survey(ctx context.Context) (survey.Survey, error) {
+// survey looks at the cluster that the flags name, as far as its API server tells: once in a call.
+func (env *environment) survey(ctx context.Context, o runOptions) (survey.Survey, error) {
+	if env.surveyed != nil {
+		return *env.surveyed, nil
+	}
 	cluster, err := o.cluster.connect()
 	if err != nil {
 		return survey.Survey{}, err
 	}
-	return survey.Look(ctx, cluster, survey.Options{Pods: o.driverOptions()})
+	found, err := survey.Look(ctx, cluster, survey.Options{Pods: o.driverOptions()})
+	if err == nil {
+		env.surveyed = &found
+	}
+	return found, err
 }
 
 // findingsOfCluster are what the doctor finds in a cluster, without what is only good to know.
-func findingsOfCluster(ctx context.Context, _ *environment, o runOptions) ([]result.Finding, error) {
-	found, err := o.survey(ctx)
+func findingsOfCluster(ctx context.Context, env *environment, o runOptions) ([]result.Finding, error) {
+	found, err := env.survey(ctx, o)
 	if err != nil {
 		return nil, err
 	}

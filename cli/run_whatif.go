@@ -13,6 +13,7 @@ import (
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
+	"netdelta/testbed/kube/survey"
 	"netdelta/testbed/kube/whatif"
 	"netdelta/testbed/servers"
 	"netdelta/testbed/servers/server"
@@ -79,11 +80,11 @@ func adaptToWhatIf(s *study.Study, o study.Overrides, moved bool) (note string) 
 
 // worthOnNodes are, next to the nodes' own network and the pods', the datapath of the product that the cluster has and those that its users
 // could change to. Where the product is not known there are none.
-func worthOnNodes(ctx context.Context, _ *environment, o runOptions) ([]string, error) {
+func worthOnNodes(ctx context.Context, env *environment, o runOptions) ([]string, error) {
 	if len(o.overrides.Networks) > 0 {
 		return o.overrides.Networks, nil
 	}
-	found, err := o.survey(ctx)
+	found, err := env.survey(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,8 @@ func (o runOptions) whatIfOptions(env *environment, nodes int) (whatif.Options, 
 	if err != nil {
 		return whatif.Options{}, usageError{err}
 	}
-	return whatif.Options{Options: o.driverOptions(), Count: nodes, NIC: nic, Log: env.err}, nil
+	look := func(ctx context.Context) (survey.Survey, error) { return env.survey(ctx, o) }
+	return whatif.Options{Options: o.driverOptions(), Survey: look, Count: nodes, NIC: nic, Log: env.err}, nil
 }
 
 // openWhatIf makes nodes of testbeds on the cluster's; closing it removes all that was made there. A study that does not speak of an MTU

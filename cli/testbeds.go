@@ -17,6 +17,7 @@ import (
 	"netdelta/testbed/docker"
 	"netdelta/testbed/kube"
 	kubernetes "netdelta/testbed/kube/provider"
+	"netdelta/testbed/kube/survey"
 	"netdelta/testbed/kube/whatif"
 	"netdelta/testbed/ssh"
 	"netdelta/testbed/vm/image"
@@ -255,7 +256,8 @@ func openCluster(ctx context.Context, env *environment, _ *study.Study, o runOpt
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := kubernetes.New(cluster, o.cluster.Config, o.driverOptions(), env.err)
+	look := func(ctx context.Context) (survey.Survey, error) { return env.survey(ctx, o) }
+	p, err := kubernetes.New(cluster, o.cluster.Config, o.driverOptions(), look, env.err)
 	if err != nil {
 		return nil, nil, usageError{err}
 	}

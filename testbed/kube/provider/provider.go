@@ -20,18 +20,18 @@ type Cluster struct {
 	*kube.Driver
 	cluster *kube.Cluster
 	config  kube.Config
-	options kube.Options
+	survey  func(context.Context) (survey.Survey, error)
 	log     io.Writer
 }
 
-// New is a provider of testbeds on the cluster that the configuration names. Changes are logged. The error says what is wrong with
-// the options.
-func New(c *kube.Cluster, config kube.Config, o kube.Options, log io.Writer) (*Cluster, error) {
+// New is a provider of testbeds on the cluster that the configuration names, of which a survey tells. Changes are logged. The error
+// says what is wrong with the options.
+func New(c *kube.Cluster, config kube.Config, o kube.Options, look func(context.Context) (survey.Survey, error), log io.Writer) (*Cluster, error) {
 	d, err := kube.NewDriver(c, o)
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{d, c, config, o, log}, nil
+	return &Cluster{d, c, config, look, log}, nil
 }
 
 // Capabilities implements testbed.Provider.
@@ -46,7 +46,7 @@ func (p *Cluster) Capabilities() testbed.Capabilities {
 
 // describe adds what can be told of the cluster without looking into a pod.
 func (p *Cluster) describe(ctx context.Context, e result.Environment) (result.Environment, []string, error) {
-	found, err := survey.Look(ctx, p.cluster, survey.Options{Pods: p.options})
+	found, err := p.survey(ctx)
 	if err != nil {
 		return e, nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
 	kubernetes "netdelta/testbed/kube/provider"
+	"netdelta/testbed/kube/survey"
 	"netdelta/testbed/servers"
 	"netdelta/unit"
 )
@@ -23,6 +24,8 @@ const Kind = "what-if"
 // Options say which nodes are used, and how.
 type Options struct {
 	kube.Options
+	// Survey is what is known of the cluster.
+	Survey func(context.Context) (survey.Survey, error)
 	// Count is how many nodes are used, of the ones that take pods; 0 is all.
 	Count int
 	// NIC says over which card of the nodes the lab's networks are built, which stays with its node.
@@ -53,7 +56,7 @@ and netdelta cleanup --testbed kubernetes deletes the pods.
 
 // prepare chooses the nodes, and says what is about to be made there.
 func prepare(ctx context.Context, c *kube.Cluster, config kube.Config, o Options) (*Nodes, error) {
-	p, err := kubernetes.New(c, config, o.Options, o.Log)
+	p, err := kubernetes.New(c, config, o.Options, o.Survey, o.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +72,7 @@ func prepare(ctx context.Context, c *kube.Cluster, config kube.Config, o Options
 		return nil, fmt.Errorf("%d nodes: there can be %d; name some with --nodes", len(names), servers.NodesMost)
 	}
 	// The pods of the cluster's own network are to be on the same nodes, in the same order.
-	if p, err = kubernetes.New(c, config, o.Options, o.Log); err != nil {
+	if p, err = kubernetes.New(c, config, o.Options, o.Survey, o.Log); err != nil {
 		return nil, err
 	}
 	if err := p.AdmitsNodePods(ctx); err != nil {
