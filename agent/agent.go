@@ -227,6 +227,11 @@ func (a *Agent) Totals(ctx context.Context, session int) (engine.Totals, error) 
 	return invoke[engine.Totals](ctx, a, opTotals, sessionArgs{Session: session}, a.late())
 }
 
+// Spent tells the processor time of a server's session, read on its own machine: what its threads have used, or its programs.
+func (a *Agent) Spent(ctx context.Context, session int) (Spent, error) {
+	return invoke[Spent](ctx, a, opSpent, sessionArgs{Session: session}, a.late())
+}
+
 // Threads are the numbers of the threads that a session of either end runs on, on the agent's machine; none where its
 // workload doesn't say. A server may have a thread for each client: ask when the client is connected.
 func (a *Agent) Threads(ctx context.Context, session int) ([]int, error) {

@@ -157,6 +157,9 @@ func TestBurstsAndTotals(t *testing.T) {
 	if got, err := a.Threads(t.Context(), srv); err != nil || !slices.Equal(got, []int{7, 8}) {
 		t.Errorf("the server's threads: %v, %v", got, err)
 	}
+	if got, err := a.Spent(t.Context(), srv); err == nil || !strings.Contains(err.Error(), "has no programs") {
+		t.Errorf("a server that knows nothing of its processor time, and has no programs, used %+v, %v", got, err)
+	}
 	if got, err := a.Threads(t.Context(), c); err != nil || len(got) != 0 {
 		t.Errorf("threads of a client that knows none: %v, %v", got, err)
 	}

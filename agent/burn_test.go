@@ -4,9 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"netdelta/internal/machine"
+	"netdelta/internal/procfile"
 )
 
 // An agent burns about half of a processor, as long as it is told to, and nothing afterwards.
@@ -18,9 +17,16 @@ func TestBurn(t *testing.T) {
 	}
 	used := func(f func()) time.Duration {
 		t.Helper()
-		before := processTime(t, a.PID())
+		before, err := procfile.ProcessCPU(a.PID())
+		if err != nil {
+			t.Fatal(err)
+		}
 		f()
-		return processTime(t, a.PID()) - before
+		after, err := procfile.ProcessCPU(a.PID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return after - before
 	}
 	const span = 300 * time.Millisecond
 	b := Burning{CPUs: cpus[len(cpus)-1:], Seed: 1, Turn: time.Millisecond, Longest: time.Minute}
@@ -59,14 +65,4 @@ func TestBurn(t *testing.T) {
 	if err := a.Burn(t.Context(), Burning{CPUs: []int{100_000}, Turn: 1}); err == nil {
 		t.Error("it burns on a processor that is not there")
 	}
-}
-
-// processTime is the processor time of a process: see clock_getcpuclockid(3) for the form of the clock's number.
-func processTime(t *testing.T, pid int) time.Duration {
-	t.Helper()
-	var ts unix.Timespec
-	if err := unix.ClockGettime(int32(^pid)<<3|2, &ts); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(ts.Nano())
 }

@@ -32,6 +32,7 @@ const (
 	opBurstAt = "burst-at"
 	opCollect = "collect"
 	opTotals  = "totals"
+	opSpent   = "spent"
 	opThreads = "threads"
 	opHealth  = "health"
 	opRestart = "restart"
@@ -123,6 +124,13 @@ func (r sweptReply) err() error {
 		return &hungError{errors.New(r.Error)}
 	}
 	return errors.New(r.Error)
+}
+
+// Spent is what a server's session has used so far.
+type Spent struct {
+	CPU time.Duration `json:"cpu_ns"`
+	// Alone says that it is of this session alone; else all programs that the agent has started are in it.
+	Alone bool `json:"alone,omitempty"`
 }
 
 // sessionArgs name a session that is open, and say what is done with it.

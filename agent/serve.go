@@ -13,6 +13,8 @@ import (
 
 	"netdelta/engine"
 	"netdelta/internal/machine"
+	"netdelta/internal/procfile"
+	"netdelta/internal/softirq"
 	"netdelta/testbed/rpc"
 	"netdelta/workload"
 )
@@ -115,6 +117,7 @@ func (s *server) operations() map[string]operation {
 		opBurstAt: takes(s.burstAt),
 		opCollect: takes(s.collect),
 		opTotals:  takes(s.totals),
+		opSpent:   takes(s.spent),
 		opThreads: takes(s.threads),
 		opHealth:  takes(s.health),
 		opRestart: takes(s.restart),
@@ -125,10 +128,21 @@ func (s *server) operations() map[string]operation {
 		},
 		opClock:    func(r rpc.Request) (any, error) { return Reading{Received: r.Received, Answered: Now()}, nil },
 		opCounters: func(rpc.Request) (any, error) { return machine.ReadCounters(cards()) },
-		opMachine:  func(rpc.Request) (any, error) { return machine.Describe(machine.Version()) },
+		opMachine:  describe,
 		opBurn:     takes(func(b Burning) (any, error) { return nil, s.burners.burn(b) }),
 		opRest:     func(rpc.Request) (any, error) { s.burners.rest(); return nil, nil },
 	}
+}
+
+// describe describes the machine.
+func describe(rpc.Request) (any, error) {
+	about, err := machine.Describe(machine.Version())
+	if cpus, unknown := machine.AllowedCPUs(); err == nil && unknown == nil {
+		if how, err := softirq.Find(cpus[0]); err == nil { // else it stays unknown
+			about.SoftirqTime = string(how)
+		}
+	}
+	return about, err
 }
 
 // takes is an operation with arguments.
@@ -246,6 +260,32 @@ func (s *server) totals(a sessionArgs) (engine.Totals, error) {
 		return engine.Totals{}, err
 	}
 	return served.Totals(), nil
+}
+
+// spender is a server that knows what it has used.
+type spender interface {
+	CPU() (time.Duration, error)
+}
+
+// spent is what a server says that it has used, or else what all programs have that this agent has started.
+func (s *server) spent(a sessionArgs) (Spent, error) {
+	served, err := s.serving(a.Session)
+	if err != nil {
+		return Spent{}, err
+	}
+	if own, ok := served.(spender); ok {
+		used, err := own.CPU()
+		return Spent{used, true}, err
+	}
+	programs, err := procfile.Below(os.Getpid())
+	if err != nil {
+		return Spent{}, err
+	}
+	if len(programs) == 0 {
+		return Spent{}, errors.New("the server does not tell, and has no programs")
+	}
+	used, err := procfile.FamilyCPU(programs)
+	return Spent{CPU: used}, err
 }
 
 // end closes a session. A session that is not open is no error.

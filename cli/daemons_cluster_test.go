@@ -91,6 +91,7 @@ func wantServices(t *testing.T, folder string, names ...string) {
 		if tr.Failed != "" {
 			t.Errorf("%s: %s", tr.ID(), tr.Failed)
 		}
+		wantServerTime(t, tr)
 		for _, s := range tr.Services {
 			seen[s.Name] = true
 		}

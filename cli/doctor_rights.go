@@ -10,8 +10,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/procfile"
 	"netdelta/network"
-	"netdelta/probe/pressure"
 	"netdelta/testbed"
 	"netdelta/testbed/lab/rootless"
 )
@@ -84,7 +84,7 @@ func missing(err error) (need, fix string, known bool) {
 // examineProcessTime reads the processor time of another process, as is done with servers and the kernel's threads.
 func examineProcessTime() finding {
 	f := finding{Topic: "processor time", OK: true, Says: "what other processes use can be read, to the nanosecond"}
-	if _, err := pressure.ProcessCPU(os.Getppid()); err != nil {
+	if _, err := procfile.ProcessCPU(os.Getppid()); err != nil {
 		f.OK, f.Says = false, err.Error()+": servers' processor time is missing from the deltas"
 		f.Fix = "run it where the kernel lets its clocks be read: outside a sandbox or container"
 	}

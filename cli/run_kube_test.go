@@ -69,6 +69,14 @@ func awaitPods(t *testing.T, c *kube.Cluster, within time.Duration, wanted func(
 	}
 }
 
+// wantServerTime checks that the server of a trial has told its processor time.
+func wantServerTime(t *testing.T, tr result.Trial) {
+	t.Helper()
+	if b := tr.Bursts; len(b.ServerCPU) == 0 || slices.Max(b.ServerCPU) <= 0 {
+		t.Errorf("%s: its server's processor time is %v", tr.ID(), b.ServerCPU)
+	}
+}
+
 // A run on a cluster: every network on one node and across nodes, a record of the cluster and of nothing else, and nothing left.
 func TestRunOnCluster(t *testing.T) {
 	t.Parallel()
@@ -85,6 +93,7 @@ func TestRunOnCluster(t *testing.T) {
 		if tr.Failed != "" {
 			t.Errorf("%s: %s", tr.ID(), tr.Failed)
 		}
+		wantServerTime(t, tr)
 		seen[tr.Cell]++
 	}
 	for _, cell := range run.Cells {

@@ -30,6 +30,7 @@ func TestWhatIfOnCluster(t *testing.T) {
 		if tr.Failed != "" || tr.Path == nil || !tr.Path.OK {
 			t.Errorf("%s: failed %q, path %+v", tr.ID(), tr.Failed, tr.Path)
 		}
+		wantServerTime(t, tr)
 		networks = append(networks, strings.SplitN(tr.Cell, "/", 2)[0])
 	}
 	if slices.Sort(networks); !slices.Equal(networks, []string{"metal", "metal+twin", "pod", "routed"}) {

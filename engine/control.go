@@ -21,6 +21,7 @@ type control struct {
 	command uint32 // counts the orders; the loop sleeps on it
 	stop    uint32 // 1 asks the loop to give up
 	thread  int32  // the kernel's number of the loop's thread, once it runs
+	spent   int64  // nanoseconds of processor time that a server's loop has used; while it runs, minus what its thread had used before
 
 	// What does not change.
 	kind       Kind

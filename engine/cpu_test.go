@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -32,9 +33,11 @@ func TestWorkIsThatOfBothParts(t *testing.T) {
 			server, client := armBoth(t, nil, named(t, c.name), c.p, port)
 			for _, warmup := range []time.Duration{0, 10 * time.Millisecond} {
 				before, began := settled(t, server), time.Now()
+				spent := spentBy(t, server)
 				b := burst(t, client, engine.BurstSpec{Duration: 20 * time.Millisecond, Warmup: warmup})
 				took := time.Since(began)
 				after := settled(t, server)
+				spent = spentBy(t, server) - spent
 				bytes, transactions := after.Bytes-before.Bytes, after.Transactions-before.Transactions
 				switch {
 				case c.name == "udp-stream":
@@ -57,9 +60,34 @@ func TestWorkIsThatOfBothParts(t *testing.T) {
 				if b.CPU <= 0 || b.CPU > took {
 					t.Errorf("warm-up %v: %v of processor time in a burst that took %v", warmup, b.CPU, took)
 				}
+				// Both ends do about the same, but for a sender that waits for its next datagram awake.
+				least, most := b.CPU/20, time.Duration(runtime.NumCPU())*took
+				if c.name == "udp-stream" {
+					least = 1
+				}
+				if spent < least || spent > most {
+					t.Errorf("warm-up %v: the server used %v, its client %v in a burst that took %v", warmup, spent, b.CPU, took)
+				}
+			}
+			used := spentBy(t, server)
+			if err := client.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if after := spentBy(t, server); after < used {
+				t.Errorf("the server has used %v, and %v when its client is gone", used, after)
 			}
 		})
 	}
+}
+
+// spentBy is the processor time that a server has used so far.
+func spentBy(t *testing.T, server engine.Server) time.Duration {
+	t.Helper()
+	used, err := server.(interface{ CPU() (time.Duration, error) }).CPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return used
 }
 
 // settled is what a server has seen when it has taken note of everything: of its last response it may do so after the client

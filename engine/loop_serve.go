@@ -17,6 +17,8 @@ import (
 func runServer(c *control) {
 	native.EnterSyscall()
 	atomic.StoreInt32(&c.thread, native.ThreadID())
+	before := native.ThreadCPU() // the runtime may have used the thread
+	atomic.StoreInt64(&c.spent, -before)
 	switch {
 	case c.kind == DatagramRR && c.conns > 1:
 		c.serveDatagrams()
@@ -33,6 +35,7 @@ func runServer(c *control) {
 	default:
 		c.serveOne()
 	}
+	atomic.StoreInt64(&c.spent, native.ThreadCPU()-before)
 	native.ExitSyscall()
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/native"
+	"netdelta/internal/procfile"
 	"netdelta/result"
 )
 
@@ -29,10 +30,11 @@ type server struct {
 	mu       sync.Mutex
 	closed   bool
 	sessions map[*session]struct{}
-	gone     counters   // of sessions that have ended
-	dropped  uint64     // by their sockets
-	queue    *overflows // of the listening socket; nil for datagrams
-	broken   error      // why connections could not be served
+	gone     counters      // of sessions that have ended
+	spent    time.Duration // by these
+	dropped  uint64        // by their sockets
+	queue    *overflows    // of the listening socket; nil for datagrams
+	broken   error         // why connections could not be served
 }
 
 // session is a loop of a server.
@@ -246,6 +248,7 @@ func (s *server) end(ses *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone.add(ses.ctl.counted())
+	s.spent += ses.ctl.used()
 	if o := &ses.ctl.outcome; ses.fd == s.listener && !s.closed && o.step != stepNone {
 		s.broken = fmt.Errorf("%s: serve on %v: %v: %w", s.cfg.Workload, s.cfg.Local, o.step, o.errno)
 	}
@@ -265,6 +268,28 @@ func (c *control) counted() counters {
 		bytes:        atomic.LoadInt64(&c.served.bytes) + 2*int64(c.message)*answered,
 		reordered:    atomic.LoadInt64(&c.served.reordered),
 	}
+}
+
+// CPU is the processor time that the server's threads have used since it started, those that have ended too: one that serves a
+// connection ends with it.
+func (s *server) CPU() (time.Duration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := s.spent
+	for ses := range s.sessions {
+		sum += ses.ctl.used()
+	}
+	return sum, nil
+}
+
+// used is the processor time of a server's loop, which may be running.
+func (c *control) used() time.Duration {
+	if before := atomic.LoadInt64(&c.spent); before < 0 {
+		if used, err := procfile.ThreadCPU(int(atomic.LoadInt32(&c.thread))); err == nil {
+			return used + time.Duration(before)
+		}
+	}
+	return time.Duration(max(atomic.LoadInt64(&c.spent), 0)) // it has ended, or not begun
 }
 
 // Threads are the numbers of the threads that serve now: with a thread for each connection, one for each

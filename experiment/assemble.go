@@ -14,6 +14,7 @@ import (
 	"netdelta/experiment/measure"
 	"netdelta/experiment/study"
 	"netdelta/internal/machine"
+	"netdelta/internal/softirq"
 	"netdelta/network"
 	"netdelta/probe/cpu"
 	"netdelta/probe/pressure"
@@ -67,7 +68,7 @@ func (c *Config) useMachine() error {
 		return err
 	}
 	about.Measuring, about.Controlling = measuring, controlling
-	accounting, err := cpu.FindAccounting(measuring[0])
+	accounting, err := softirq.Find(measuring[0])
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,29 @@ func TestCPUPerTransactionIsADelta(t *testing.T) {
 	}
 }
 
+// What the kernel does in no thread's name is not known of other machines: the figure is then of both ends.
+func TestCPUWithoutTheKernels(t *testing.T) {
+	w := usual()
+	trials := w.trials(t)
+	spend(trials, nil)
+	for i := range trials {
+		trials[i].Bursts.KernelCPU = nil
+	}
+	deltas, _, _ := insight.Deltas(w.cells(), trials, insight.Options{})
+	found := 0
+	for _, d := range deltas {
+		if d.Metric == insight.MetricCPU {
+			found++
+			if math.Abs(d.BaselineValue-9_000) > 1e-6 {
+				t.Errorf("%s is held against %v ns, want 9000 of both ends", d.Network, d.BaselineValue)
+			}
+		}
+	}
+	if found != 3 {
+		t.Errorf("%d deltas of the processor time, want one for each of 3 networks", found)
+	}
+}
+
 func TestCPUOfAStreamIsPerGigabyte(t *testing.T) {
 	w := usual()
 	w.stream = true

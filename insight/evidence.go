@@ -123,7 +123,7 @@ type Spending struct {
 	// Client, Server and Kernel are nanoseconds for a transaction, or for a byte where PerByte: that is seconds for a
 	// gigabyte.
 	Client, Server, Kernel float64
-	PerByte                bool
+	PerByte, KernelUnknown bool
 }
 
 // Total is the time of all.
@@ -157,7 +157,7 @@ func (e Evidence) Spendings(s result.Setting) []Spending {
 		}
 		if series.Role != result.RoleControl && work > 0 && sum.Total() > 0 {
 			all = append(all, Spending{
-				Series: series, PerByte: perByte,
+				Series: series, PerByte: perByte, KernelUnknown: sum.KernelUnknown,
 				Client: float64(sum.Client) / work, Server: float64(sum.Server) / work, Kernel: float64(sum.Kernel) / work,
 			})
 		}
@@ -170,6 +170,7 @@ type CPU struct {
 	// Client and Server are the time of the two ends with the network work that the kernel did in their name, Kernel is the
 	// network work that no program is charged for.
 	Client, Server, Kernel int64
+	KernelUnknown          bool // as it is of other machines
 	Transactions, Bytes    int64
 }
 
@@ -177,13 +178,17 @@ type CPU struct {
 func Spent(t result.Trial) CPU {
 	var sum CPU
 	b := t.Bursts
-	for i := range min(len(b.ClientCPU), len(b.ServerCPU), len(b.KernelCPU), len(b.Work), len(b.Moved)) {
+	for i := range min(len(b.ClientCPU), len(b.ServerCPU), len(b.Work), len(b.Moved)) {
 		if i < len(b.Disturbed) && b.Disturbed[i] != "" {
 			continue
 		}
 		sum.Client += b.ClientCPU[i]
 		sum.Server += b.ServerCPU[i]
-		sum.Kernel += b.KernelCPU[i]
+		if i < len(b.KernelCPU) {
+			sum.Kernel += b.KernelCPU[i]
+		} else {
+			sum.KernelUnknown = true
+		}
 		sum.Transactions += b.Work[i]
 		sum.Bytes += b.Moved[i]
 	}
@@ -196,7 +201,7 @@ func (c CPU) Total() int64 { return c.Client + c.Server + c.Kernel }
 // Add is the sum of two.
 func (c CPU) Add(o CPU) CPU {
 	return CPU{
-		Client: c.Client + o.Client, Server: c.Server + o.Server, Kernel: c.Kernel + o.Kernel,
+		Client: c.Client + o.Client, Server: c.Server + o.Server, Kernel: c.Kernel + o.Kernel, KernelUnknown: c.KernelUnknown || o.KernelUnknown,
 		Transactions: c.Transactions + o.Transactions, Bytes: c.Bytes + o.Bytes,
 	}
 }

@@ -88,8 +88,8 @@ type Bursts struct {
 	Errors []int64   `json:"errors,omitempty"`
 	// ClientCPU, ServerCPU and KernelCPU are processor time spent on the burst with its warm-up, in nanoseconds: by the
 	// client's and the server's threads, with the network work that the kernel does in their name, and by the kernel in
-	// no thread's name (ksoftirqd; soft interrupts too where the kernel accounts for them apart). Work and Moved are the transactions
-	// and the bytes of payload that it was spent on.
+	// no thread's name (ksoftirqd; soft interrupts too where the kernel accounts for them apart), which of other machines is not
+	// known. Work and Moved are the transactions and the bytes of payload that it was spent on.
 	ClientCPU []int64 `json:"client_cpu_ns,omitempty"`
 	ServerCPU []int64 `json:"server_cpu_ns,omitempty"`
 	KernelCPU []int64 `json:"kernel_cpu_ns,omitempty"`

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"netdelta/agent"
+	"netdelta/internal/softirq"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -85,6 +86,9 @@ func (o *Observed) meet(ctx context.Context, agents []*agent.Agent) error {
 		o.mu.Lock()
 		o.nodes[node] = about
 		o.mu.Unlock()
+		if about.SoftirqTime == string(softirq.Separate) {
+			o.unknown([]string{fmt.Sprintf("processor time of soft interrupts of node %s: its kernel accounts for them apart", node)})
+		}
 	}
 	return nil
 }

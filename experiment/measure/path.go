@@ -22,6 +22,7 @@ import (
 // probes observe a session while it is measured.
 type probes struct {
 	meter     *cpu.Meter
+	served    served
 	share     *pressure.Share // of its processor that the cell usually gets
 	links     *linkMeter      // nil without bonds
 	bounds    *bounds.Meter
@@ -60,6 +61,7 @@ func (s *Session) Path() *result.Path { return s.path }
 
 // follow has the meter watch the threads of both ends, which have run by now.
 func (s *Session) follow(ctx context.Context) error {
+	s.askServer(ctx)
 	threads, err := s.runner.Threads(ctx, s.session)
 	if err != nil {
 		return err
@@ -79,10 +81,10 @@ func (s *Session) followThreads(ctx context.Context, threads []int) error {
 		s.meter.Follow(end.Agent, threads)
 		servers = append(servers, end.Agent)
 	}
-	if !s.HasServices() {
-		return nil
+	if s.HasServices() && s.server.Local() {
+		return s.meter.Programs(servers)
 	}
-	return s.meter.Programs(servers)
+	return nil
 }
 
 // prove runs the session's first bursts, which are not recorded, and observes their path where the testbed shows its devices.

@@ -92,6 +92,7 @@ func (r *Rounds) Run(ctx context.Context, build int, sessions []*Session, round 
 	if err := r.machines.begin(ctx, sessions); err != nil {
 		return nil, false, err
 	}
+	r.askServers(ctx, sessions, round, func(s *Session) error { return s.beginServed(ctx, eachRound) })
 	spans = make([]time.Duration, len(sessions))
 	all := units(sessions)
 	for _, i := range bySetting(plan.Order(r.context.seed, build, round, len(all)), all) {
@@ -104,6 +105,7 @@ func (r *Rounds) Run(ctx context.Context, build int, sessions []*Session, round 
 			spans[slices.Index(sessions, s)] = each
 		}
 	}
+	r.askServers(ctx, sessions, round, func(s *Session) error { return s.endServed(ctx, eachRound, round) })
 	load, err := r.machines.end(ctx)
 	if err != nil {
 		return nil, false, err
@@ -121,6 +123,18 @@ func (r *Rounds) Run(ctx context.Context, build int, sessions []*Session, round 
 		}
 	}
 	return spans, reason != "", nil
+}
+
+// askServers asks those servers at once whose time is told around a round.
+func (r *Rounds) askServers(ctx context.Context, sessions []*Session, round int, ask func(*Session) error) {
+	asked := slices.DeleteFunc(slices.Clone(sessions), func(s *Session) bool { return s.served.told != eachRound || r.leavesOut(s) })
+	errs := make([]error, len(asked))
+	atOnce(asked, func(i int, s *Session) { errs[i] = ask(s) })
+	for i, s := range asked {
+		if errs[i] != nil && ctx.Err() == nil {
+			r.handle(ctx, sessions, s, round, r.clock(), errs[i])
+		}
+	}
 }
 
 // measure runs a burst in each of the sessions that are measured together. An error says that the run can't go on.

@@ -241,7 +241,7 @@ func (s *Session) burst(ctx context.Context, round int, at time.Duration) error 
 func (s *Session) measure(ctx context.Context, spec engine.BurstSpec, round int, at time.Duration) error {
 	spec.DropLast = s.disturbed
 	s.disturbed = false
-	if err := errors.Join(s.links.begin(ctx), s.bounds.Begin(ctx, spec.Duration)); err != nil {
+	if err := errors.Join(s.beginServed(ctx, eachBurst), s.links.begin(ctx), s.bounds.Begin(ctx, spec.Duration)); err != nil {
 		return err
 	}
 	meterErr := s.meter.Start() // also of an agent that is gone: the burst then says more
@@ -264,7 +264,7 @@ func (s *Session) measure(ctx context.Context, spec engine.BurstSpec, round int,
 		return err
 	}
 	s.conclude(b, spent, round, at)
-	return nil
+	return s.endServed(ctx, eachBurst, round)
 }
 
 // Discard marks all bursts so far as measured with unwell services, and numbers them after the rounds that replace them.

@@ -1,10 +1,16 @@
 package procfile_test
 
 import (
+	"io"
 	"os"
+	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"netdelta/internal/procfile"
 )
@@ -55,5 +61,115 @@ func TestFileGrows(t *testing.T) {
 		if text, err := f.Read(); err != nil || string(text) != want {
 			t.Errorf("got %q and error %v, want %q", text, err, want)
 		}
+	}
+}
+
+// The clock of this very process must agree with what it really used, and run on while it works.
+func TestProcessCPU(t *testing.T) {
+	before, err := procfile.ProcessCPU(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for x, deadline := 0, time.Now().Add(time.Minute); time.Now().Before(deadline); x++ {
+		now, err := procfile.ProcessCPU(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now-before > 5*time.Millisecond {
+			return
+		}
+	}
+	t.Error("a minute of work took no processor time")
+}
+
+func TestProcessCPUOfNobody(t *testing.T) {
+	for _, pid := range []int{-1, 0, 1 << 22, 1 << 29} {
+		if _, err := procfile.ProcessCPU(pid); err == nil {
+			t.Errorf("process %d, which can't exist, has a processor time", pid)
+		}
+	}
+}
+
+// A thread's clock runs while the thread does, and only then.
+func TestThreadCPU(t *testing.T) {
+	ids, ready, rest := make(chan int), make(chan bool), make(chan bool)
+	go func() {
+		runtime.LockOSThread()
+		ids <- unix.Gettid()
+		for range ready {
+			for end := time.Now().Add(10 * time.Millisecond); time.Now().Before(end); {
+			}
+			rest <- true
+		}
+	}()
+	id := <-ids
+	used := func() time.Duration {
+		t.Helper()
+		used, err := procfile.ThreadCPU(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return used
+	}
+	idle := used()
+	for end := time.Now().Add(10 * time.Millisecond); time.Now().Before(end); { // in another thread
+	}
+	before := used()
+	ready <- true
+	<-rest
+	if worked := used() - before; worked > 50*time.Millisecond || worked < 200*time.Microsecond || before-idle > worked/2 {
+		t.Errorf("a thread used %v at rest, and %v in 10 ms of work", before-idle, worked)
+	}
+	close(ready)
+}
+
+// What is below a process are its children and theirs, and what they use is theirs also when they have ended.
+func TestFamilyCPU(t *testing.T) {
+	cmd := exec.Command("/bin/sh", "-c", "read line; sh -c 'read line </dev/null; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo done; sleep 60 & read line; kill $!; wait $!; true")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	family := func() (pids []int, used time.Duration) {
+		t.Helper()
+		if pids, err = procfile.Below(os.Getpid()); err != nil {
+			t.Fatal(err)
+		}
+		if used, err = procfile.FamilyCPU(pids); err != nil {
+			t.Fatal(err)
+		}
+		return pids, used
+	}
+	_, before := family()
+	if _, err := io.WriteString(in, "go\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	var after time.Duration
+	for len(pids) < 2 { // the one that sleeps is there soon
+		pids, after = family()
+	}
+	if _, err := io.WriteString(in, "end\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	want := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	if used := after - before; used < want*8/10-20*time.Millisecond || used > want+20*time.Millisecond {
+		t.Errorf("the clocks say %v, the kernel %v", used, want)
+	}
+	if used, err := procfile.FamilyCPU(pids); used != 0 || err != nil {
+		t.Errorf("processes that have ended count %v, %v", used, err)
 	}
 }

@@ -7,12 +7,14 @@
 // loop for a while, makes latencies longer but is in neither figure: a thread's clock stands still while the thread does not
 // run.
 //
+// A server on another machine tells its own time (Meter.Told): its caller asks before and after a round, or a burst, and records it.
+//
 // Where programs of others serve, the clocks of all processes that the server's agent has started are read with it, and what the
 // kernel has summed up of their children that have ended, in ticks of 10 ms. A client whose program makes the load says itself
 // what it used; one that does not has none on record, and insight then has no figure of it.
 //
 // The kernel does the work of the network as soft interrupts, most of them in the name of the thread that sends. Whether that
-// thread's clock counts them depends on the kernel, which FindAccounting tries:
+// thread's clock counts them depends on the kernel, which package softirq tries:
 //
 //   - "threads": it does. The work in no thread's name is what the kernel hands to its threads ksoftirqd, whose clocks are read too.
 //   - "apart": soft interrupts stop the clock of the thread that they interrupt (CONFIG_IRQ_TIME_ACCOUNTING). Then they are

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"netdelta/internal/procfile"
-	"netdelta/probe/pressure"
+	"netdelta/internal/softirq"
 	"netdelta/probe/procstat"
 )
 
@@ -22,10 +22,10 @@ type Kernel struct {
 }
 
 // OpenKernel finds what has to be read, in the proc file system at root ("/proc"), where soft interrupts are accounted for as
-// FindAccounting says. What can't be found there is no error: Lacks says it.
-func OpenKernel(root string, a Accounting) (*Kernel, error) {
-	k := &Kernel{root: root, clock: pressure.ProcessCPU}
-	if a == Separate {
+// softirq.Find says. What can't be found there is no error: Lacks says it.
+func OpenKernel(root string, a softirq.Accounting) (*Kernel, error) {
+	k := &Kernel{root: root, clock: procfile.ProcessCPU}
+	if a == softirq.Separate {
 		var err error
 		k.stat, err = procstat.Open(root)
 		return k, err
@@ -42,7 +42,7 @@ func OpenKernel(root string, a Accounting) (*Kernel, error) {
 
 // Elsewhere is a kernel of whose work nothing can be read here, because it is on machines which this program does not run on.
 func Elsewhere() *Kernel {
-	return &Kernel{root: "/proc", clock: pressure.ProcessCPU, lacks: "processor time of the kernel in no thread's name: it is counted on other machines"}
+	return &Kernel{root: "/proc", clock: procfile.ProcessCPU, lacks: "processor time of the kernel in no thread's name: it is counted on other machines"}
 }
 
 // Lacks says why the kernel's own part is not to be had, "" if it is.

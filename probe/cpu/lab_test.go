@@ -125,7 +125,15 @@ func TestWorkloadsInALab(t *testing.T) {
 			var columns result.Bursts
 			var sum Spent
 			var wall time.Duration
-			before := threads(t, p.Server.PID())
+			told := func() time.Duration {
+				t.Helper()
+				spent, err := p.Server.Spent(t.Context(), p.Service)
+				if err != nil || !spent.Alone {
+					t.Fatalf("the server tells %+v, %v", spent, err)
+				}
+				return spent.CPU
+			}
+			before, toldBefore := threads(t, p.Server.PID()), told()
 			for range 40 {
 				if err := m.Start(); err != nil {
 					t.Fatal(err)
@@ -146,6 +154,7 @@ func TestWorkloadsInALab(t *testing.T) {
 				sum.Client, sum.Server, sum.Kernel = sum.Client+spent.Client, sum.Server+spent.Server, sum.Kernel+spent.Kernel
 			}
 			var thread time.Duration // the busiest one
+			says := told() - toldBefore
 			for name, used := range threads(t, p.Server.PID()) {
 				thread = max(thread, used-before[name])
 			}
@@ -163,6 +172,9 @@ func TestWorkloadsInALab(t *testing.T) {
 			}
 			if _, err := os.Stat("/proc/self/schedstat"); err == nil && (sum.Server < thread*9/10 || sum.Server > thread*11/10+time.Millisecond) {
 				t.Errorf("the server's process used %v, the thread that serves %v", sum.Server, thread)
+			}
+			if says < sum.Server*9/10-time.Millisecond || says > sum.Server*11/10+time.Millisecond {
+				t.Errorf("the server's process used %v as read from here, and %v as it says itself", sum.Server, says)
 			}
 		})
 	}

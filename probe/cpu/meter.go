@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netdelta/engine"
+	"netdelta/internal/procfile"
 	"netdelta/probe/pressure"
 	"netdelta/result"
 )
@@ -25,6 +26,7 @@ type Process interface {
 type Meter struct {
 	kernel  *Kernel
 	server  int   // the process; 0 is another machine's
+	told    bool  // that machine tells its time
 	cpus    []int // whose soft interrupts count; none is all
 	threads []int // their ksoftirqd
 	// daemons are processes that serve in the server's place, and spent what each of them had used when it was read last.
@@ -32,7 +34,7 @@ type Meter struct {
 	spent   []time.Duration
 	// carriers are processes that do part of the network's work.
 	carriers []int
-	programs programs // that serve, besides the server's process
+	programs []int // that serve, besides the server's process
 	delays   delays
 	// followed is how many ends the delays are of.
 	followed int
@@ -68,8 +70,6 @@ func (k *Kernel) Meter(server Process, cpus []int) *Meter {
 	m := &Meter{kernel: k, cpus: slices.Compact(slices.Sorted(slices.Values(cpus)))}
 	if server.Local() {
 		m.server = server.PID()
-	} else {
-		m.lacks = append(m.lacks, "processor time of the server: its clock can only be read on its own machine")
 	}
 	why := k.lacks
 	for cpu, pid := range k.threads {
@@ -85,6 +85,32 @@ func (k *Kernel) Meter(server Process, cpus []int) *Meter {
 		m.lacks = append(m.lacks, why)
 	}
 	return m
+}
+
+// Told says whether the machine of a server whose clock can't be read from here tells its time, for its caller to fill in: Record then
+// leaves room for it. What the kernel here does in no thread's name says nothing of that machine.
+func (m *Meter) Told(told bool) {
+	if m.told = told; told && m.hasKernel() {
+		m.kernel, m.threads = Elsewhere(), nil
+		m.lacks = append(m.lacks, m.kernel.lacks)
+	}
+}
+
+// Programs has the meter count the programs that serve, besides the server's own process: those that these agents of this machine, of
+// which the server is one, have started by now. Other agents count as a whole.
+func (m *Meter) Programs(agents []Process) error {
+	m.daemons, m.spent = nil, nil // which are among them
+	var pids []int
+	for _, a := range agents {
+		pids = append(pids, a.PID())
+	}
+	below, err := procfile.Below(pids...)
+	if err != nil {
+		return err
+	}
+	others := slices.DeleteFunc(pids, func(pid int) bool { return pid == m.server })
+	m.programs = slices.Compact(slices.Sorted(slices.Values(append(others, below...))))
+	return nil
 }
 
 // Carriers has the meter count processes that do part of the network's work, such as the ends of a userspace tunnel. Their time
@@ -152,7 +178,12 @@ const clientEnd, serverEnd = 0, 1
 func (m *Meter) Close() error { return m.delays.close() }
 
 // Lacks says what the meter can't tell here, and why: a sentence for each part.
-func (m *Meter) Lacks() []string { return m.lacks }
+func (m *Meter) Lacks() []string {
+	if m.hasServer() || m.told {
+		return m.lacks
+	}
+	return append([]string{"processor time of the server: its clock can only be read on its own machine"}, m.lacks...)
+}
 
 func (m *Meter) hasServer() bool { return m.server != 0 }
 func (m *Meter) hasKernel() bool { return m.kernel.stat != nil || len(m.threads) > 0 }
@@ -172,9 +203,9 @@ func (m *Meter) read() (reading, error) {
 		}
 		now.server += m.spent[i]
 	}
-	used, err := m.programs.read()
+	used, err := procfile.FamilyCPU(m.programs)
 	if err != nil {
-		return now, err
+		return now, fmt.Errorf("processor time of the programs that serve: %w", err)
 	}
 	now.server += used
 	for _, pid := range m.threads {
@@ -260,7 +291,7 @@ func Share(meters []*Meter, bursts []engine.Burst, spent []Spent) {
 // figures for. It has to be called for every burst of the trial.
 func (m *Meter) Record(into *result.Bursts, b engine.Burst, s Spent) {
 	into.ClientCPU = append(into.ClientCPU, s.Client.Nanoseconds())
-	if m.hasServer() {
+	if m.hasServer() || m.told {
 		into.ServerCPU = append(into.ServerCPU, s.Server.Nanoseconds())
 	}
 	if m.hasKernel() {

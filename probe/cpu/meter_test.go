@@ -13,6 +13,7 @@ import (
 
 	"netdelta/engine"
 	"netdelta/internal/procfile"
+	"netdelta/internal/softirq"
 	"netdelta/probe/pressure"
 	"netdelta/probe/procstat"
 	"netdelta/result"
@@ -106,6 +107,8 @@ func TestWhatIsLackingStaysEmpty(t *testing.T) {
 	c := clocks{10: time.Second}
 	here := &Kernel{clock: c.read, threads: map[int]int{0: 10}}
 	container := &Kernel{clock: c.read, lacks: "processor time of the kernel in no thread's name: hidden"}
+	told := here.Meter(process{10, false}, []int{0})
+	told.Told(true)
 	for _, test := range []struct {
 		name           string
 		meter          *Meter
@@ -113,6 +116,7 @@ func TestWhatIsLackingStaysEmpty(t *testing.T) {
 		lacks          []string
 	}{
 		{"a server of another machine", here.Meter(process{10, false}, []int{0}), false, true, []string{"of the server"}},
+		{"a server of another machine that tells", told, true, false, []string{"on other machines"}},
 		{"a container", container.Meter(process{10, true}, []int{0}), true, false, []string{"hidden"}},
 		{"a processor without ksoftirqd", here.Meter(process{10, true}, []int{0, 5}), true, false, []string{"[0 5]"}},
 		{"both", container.Meter(process{10, false}, nil), false, false, []string{"of the server", "hidden"}},
@@ -309,7 +313,7 @@ func TestApartCountsTicks(t *testing.T) {
 		}
 	}
 	set("cpu0 0 0 0 0 0 0 7 0\ncpu1 0 0 0 0 0 0 7 0\n")
-	k, err := OpenKernel(root, Separate)
+	k, err := OpenKernel(root, softirq.Separate)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,53 +366,6 @@ func FuzzSoftirqThread(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stat string) {
 		if _, ok := softirqOf(stat); ok && !strings.Contains(stat, "(ksoftirqd/") {
 			t.Errorf("%q counts as ksoftirqd", stat)
-		}
-	})
-}
-
-func TestDecide(t *testing.T) {
-	many := func(values ...float64) (all []float64) {
-		for len(all) < enough {
-			all = append(all, values...)
-		}
-		return all
-	}
-	for _, c := range []struct {
-		name string
-		s    shares
-		want Accounting
-	}{
-		{"all counts", shares{many(0.999), many(0.998)}, Threads},
-		{"a third is left out", shares{many(0.999), many(0.66)}, Separate},
-		{"mostly disturbed", shares{many(0.5, 0.9, 0.99), many(0.4, 0.97)}, Threads},
-		{"mostly disturbed, apart", shares{many(0.5, 0.9, 0.99), many(0.3, 0.65)}, Separate},
-		{"stolen all along", shares{many(0.7), many(0.5)}, Unknown},
-		{"in between", shares{many(0.999), many(0.93)}, Unknown},
-		{"too few", shares{many(0.999), []float64{0.66}}, Unknown},
-		{"none", shares{}, Unknown},
-	} {
-		if got := c.s.decide(); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
-	}
-}
-
-// TestDecideIsNotFooled: time taken away from any windows, as long as one of each sort is left alone, changes no answer.
-func TestDecideIsNotFooled(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		sending, want := 0.997, Threads
-		if rapid.Bool().Draw(t, "apart") {
-			sending, want = rapid.Float64Range(0.4, 0.85).Draw(t, "share"), Separate
-		}
-		disturbed := func(share float64) []float64 {
-			windows := []float64{share}
-			for _, taken := range rapid.SliceOfN(rapid.Float64Range(0, 1), enough-1, attempts).Draw(t, "taken away") {
-				windows = append(windows, share*(1-taken))
-			}
-			return windows
-		}
-		if got := (shares{disturbed(0.998), disturbed(sending)}).decide(); got != want {
-			t.Fatalf("%s, want %s", got, want)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"netdelta/engine"
-	"netdelta/probe/pressure"
+	"netdelta/internal/procfile"
 )
 
 // self is this process as a server.
@@ -35,7 +35,7 @@ func TestProgramsCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := bufio.NewReader(out)
-	k := &Kernel{root: "/proc", clock: pressure.ProcessCPU}
+	k := &Kernel{root: "/proc", clock: procfile.ProcessCPU}
 	m := k.Meter(self{}, nil)
 	if err := m.Programs([]Process{self{}}); err != nil {
 		t.Fatal(err)
@@ -70,32 +70,5 @@ func TestProgramsCount(t *testing.T) {
 	}
 	if _, err := m.read(); err != nil {
 		t.Errorf("a program that has ended makes the meter fail: %v", err)
-	}
-}
-
-// faraway is a server on another machine.
-type faraway struct{ self }
-
-func (faraway) Local() bool { return false }
-
-// Programs of another machine are in no figure, and neither is the server then.
-func TestProgramsElsewhere(t *testing.T) {
-	m := (&Kernel{root: "/proc", clock: pressure.ProcessCPU}).Meter(self{}, nil)
-	if err := m.Programs([]Process{self{}, faraway{}}); err != nil {
-		t.Fatal(err)
-	}
-	if m.hasServer() || len(m.lacks) == 0 {
-		t.Errorf("the server's time is taken to be known: %v", m.lacks)
-	}
-}
-
-func TestFamily(t *testing.T) {
-	parents := map[int]int{2: 1, 3: 2, 4: 2, 5: 4, 6: 1}
-	if got := descendants(parents, 2); len(got) != 3 {
-		t.Errorf("below 2 are %v", got)
-	}
-	k, err := family("/proc", os.Getpid())
-	if err != nil || k.parent != os.Getppid() {
-		t.Errorf("%+v, %v; want parent %d", k, err, os.Getppid())
 	}
 }

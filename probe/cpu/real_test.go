@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +22,7 @@ import (
 	"netdelta/internal/native"
 	"netdelta/internal/netns"
 	"netdelta/internal/require"
+	"netdelta/internal/softirq"
 	"netdelta/stats"
 	"netdelta/workload/catalogue"
 )
@@ -149,7 +149,7 @@ func allowed(t *testing.T) (int, *Kernel) {
 		t.Fatal(err)
 	}
 	cpu := cpus[len(cpus)-1]
-	how, err := FindAccounting(cpu)
+	how, err := softirq.Find(cpu)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,50 +360,8 @@ func breakUp() error {
 	return netlink.LinkDel(cable)
 }
 
-// TestAccountingOfThisKernel holds the answer against the kernel's configuration, where that can be read.
-func TestAccountingOfThisKernel(t *testing.T) {
-	cpus, err := machine.AllowedCPUs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := Unknown
-	for range 20 {
-		if got, err = FindAccounting(cpus[0]); err != nil {
-			t.Fatal(err)
-		}
-		if got != Unknown {
-			break
-		}
-	}
-	t.Logf("soft interrupts are accounted for: %s", got)
-	config, err := os.Open("/proc/config.gz")
-	require.Need(t, "the kernel's configuration (CONFIG_IKCONFIG_PROC)", err == nil)
-	defer config.Close()
-	unpacked, err := gzip.NewReader(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(unpacked)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// With it, it may still be switched off.
-	if !bytes.Contains(text, []byte("\nCONFIG_IRQ_TIME_ACCOUNTING=y")) && got == Separate {
-		t.Error("this kernel does not account for interrupts' time, and yet it counts as apart")
-	}
-	if got == Unknown {
-		t.Error("twenty attempts gave no answer")
-	}
-}
-
-func TestAccountingOfNoProcessor(t *testing.T) {
-	if got, err := FindAccounting(1023); err == nil || got != Unknown {
-		t.Errorf("%s, %v", got, err)
-	}
-}
-
 func BenchmarkMeter(b *testing.B) {
-	k, err := OpenKernel("/proc", Threads)
+	k, err := OpenKernel("/proc", softirq.Threads)
 	if err != nil {
 		b.Fatal(err)
 	}

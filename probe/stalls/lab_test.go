@@ -12,6 +12,7 @@ import (
 	"netdelta/engine"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
+	"netdelta/internal/softirq"
 	"netdelta/probe/cpu"
 	"netdelta/probe/pressure"
 	"netdelta/probe/probetest"
@@ -39,7 +40,7 @@ type cell struct {
 func open(t *testing.T, w string, p result.Params) *cell {
 	t.Helper()
 	c := &cell{Connection: probetest.Connect(t, w, p, -1, probetest.Ahead)}
-	k, err := cpu.OpenKernel("/proc", cpu.Unknown)
+	k, err := cpu.OpenKernel("/proc", softirq.Unknown)
 	if err != nil {
 		t.Fatal(err)
 	}

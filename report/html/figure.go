@@ -197,6 +197,9 @@ func spendings(all []insight.Spending) figure {
 			return words.Value("ns", v)
 		}
 		b := bar{Name: s.Name, Total: text(s.Total()), Client: text(s.Client), Server: text(s.Server), Kernel: text(s.Kernel)}
+		if s.KernelUnknown {
+			b.Kernel = "?"
+		}
 		var d drawing
 		d.WriteString(`<svg class="bars" height="22" role="img"` + attribute("aria-label",
 			fmt.Sprintf("%s: client %s, server %s, kernel %s", s.Name, b.Client, b.Server, b.Kernel)) + ">")
@@ -211,6 +214,9 @@ func spendings(all []insight.Spending) figure {
 		f.Caption = "Processor time for each transaction."
 		if s.PerByte {
 			f.Caption = "Processor time for each gigabyte of payload."
+		}
+		if s.KernelUnknown {
+			f.Caption += " What the kernels of these machines do in no thread's name is not known."
 		}
 	}
 	return f

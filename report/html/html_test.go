@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -229,6 +230,10 @@ func odd(tb testing.TB) map[string]struct {
 	nothing := usualRun
 	nothing.Deltas, nothing.Null, nothing.Advice, nothing.Ended = nil, nil, nil, "failed"
 	lossy, lossyTrials := losing(tb)
+	elsewhere := slices.Clone(usualTrials)
+	for i := range elsewhere {
+		elsewhere[i].Bursts.KernelCPU = nil
+	}
 	return map[string]oddity{
 		"zero":           {result.Run{}, nil, "Nothing could be compared"},
 		"no trials":      {usualRun, nil, "What each network costs"},
@@ -239,6 +244,7 @@ func odd(tb testing.TB) map[string]struct {
 		"older version":  {oldRun, oldTrials, "the trials were not watched"},
 		"half written":   {begun, half, "This run has not ended"},
 		"loss":           {lossy, lossyTrials, "points"},
+		"other machines": {usualRun, elsewhere, "in no thread&#39;s name is not known"},
 		"broken records": {usualRun, broken(usualTrials), "What each network costs"},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/insight"
 	"netdelta/result"
 	"netdelta/testbed/ssh"
 )
@@ -89,6 +90,14 @@ func TestRun(t *testing.T) {
 		if one.Failed != "" {
 			t.Errorf("%s failed: %s", one.Cell, one.Failed)
 		}
+		// Both ends of a round trip do about the same: each times itself.
+		if spent := insight.Spent(one); spent.Server < spent.Client/2 || spent.Server > 2*spent.Client || spent.Transactions == 0 {
+			t.Errorf("%s used processor time of %+v", one.Cell, spent)
+		}
+	}
+	told := slices.DeleteFunc(slices.Clone(run.Deltas), func(d result.Delta) bool { return d.Metric != "cpu" || d.RatioLow == nil })
+	if len(told) != 3 {
+		t.Errorf("%d networks have an interval for their processor time, want 3", len(told))
 	}
 	if len(run.Deltas) == 0 || len(run.Environment.Servers) != 2 {
 		t.Errorf("there are %d deltas, and the servers are %+v", len(run.Deltas), run.Environment.Servers)

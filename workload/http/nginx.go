@@ -21,6 +21,7 @@ import (
 
 	"netdelta/engine"
 	"netdelta/internal/daemon"
+	"netdelta/internal/procfile"
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
@@ -333,6 +334,9 @@ func (s *nginx) Threads() []int {
 	}
 	return []int{s.daemon.PID()}
 }
+
+// CPU is the processor time of nginx's one process.
+func (s *nginx) CPU() (time.Duration, error) { return procfile.FamilyCPU(s.Threads()) }
 
 // Health implements workload.DaemonServer: nginx is well when it answers.
 func (s *nginx) Health(ctx context.Context) workload.Health {

@@ -156,6 +156,9 @@ func TestHealthAndRestart(t *testing.T) {
 	if len(pids) != 1 {
 		t.Fatalf("threads %v", pids)
 	}
+	if used, err := s.(interface{ CPU() (time.Duration, error) }).CPU(); used <= 0 || err != nil {
+		t.Errorf("nginx has used %v, %v", used, err)
+	}
 	if err := unix.Kill(pids[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,66 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// served is the processor time of a server whose clock can't be read from here: its agent tells it, before and after what is the
+// session's own there. That is a round of a server's own threads, and a burst where all programs of the agent count.
+type served struct {
+	told   told
+	before time.Duration
+}
+
+// told says around what a server's time is told.
+type told int
+
+const (
+	never told = iota
+	eachRound
+	eachBurst
+)
+
+// spent is what the session's servers have used so far.
+func (s *Session) spent(ctx context.Context) (sum time.Duration, around told, err error) {
+	around = eachRound
+	for _, end := range s.services() {
+		used, err := end.Agent.Spent(ctx, end.Session)
+		if err != nil {
+			return 0, never, fmt.Errorf("processor time of the server of %s: %w", s.Cell.ID, err)
+		}
+		if sum += used.CPU; !used.Alone {
+			around = eachBurst
+		}
+	}
+	return sum, around, nil
+}
+
+// askServer finds out whether the time of the session's server is told, and around what.
+func (s *Session) askServer(ctx context.Context) {
+	s.served = served{}
+	if len(s.services()) > 0 && !s.server.Local() {
+		_, s.served.told, _ = s.spent(ctx) // whatever keeps it from telling, its clock can't be read
+	}
+	s.meter.Told(s.served.told != never)
+}
+
+// beginServed reads what the servers have used, before a round or a burst.
+func (s *Session) beginServed(ctx context.Context, around told) (err error) {
+	if s.served.told == around {
+		s.served.before, _, err = s.spent(ctx)
+	}
+	return err
+}
+
+// endServed records what they have used since, for the session's burst of the round.
+func (s *Session) endServed(ctx context.Context, around told, round int) error {
+	last := len(s.bursts.Round) - 1
+	if s.served.told != around || last < 0 || s.bursts.Round[last] != round {
+		return nil
+	}
+	now, _, err := s.spent(ctx)
+	s.bursts.ServerCPU[last] = max(now-s.served.before, 0).Nanoseconds()
+	return err
+}
