@@ -116,7 +116,6 @@ func spaces(t *testing.T) *joined.Driver {
 
 // TestTestbed: testbeds whose nodes are machines pass the suite of all testbeds.
 func TestTestbed(t *testing.T) {
-	t.Parallel()
 	testbedtest.Run(t, testbedtest.Suite{
 		Driver: spaces(t), Networks: []string{"routed", "bridge", "vxlan", "macvlan"},
 		ReachByPod: func(string) bool { return true },
