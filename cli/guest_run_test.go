@@ -2,14 +2,21 @@ package cli_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"netdelta/experiment/guest"
+	"netdelta/internal/require"
 	"netdelta/result"
 )
 
@@ -54,6 +61,32 @@ func TestRunInGuest(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(out, "report.html")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDoctorLooksInGuest: the program that carries a run out inside a guest has the doctor look at what it is on.
+func TestDoctorLooksInGuest(t *testing.T) {
+	dir := labFolder(t)
+	require.Need(t, "root, to mount a file over another", os.Geteuid() == 0)
+	require.Tool(t, "unshare")
+	write(t, filepath.Join(dir, "clock"), "hpet\n")
+	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "sh", "-c",
+		`mount --bind clock /sys/devices/system/clocksource/clocksource0/current_clocksource && exec "$0" guest-run`, os.Getenv(tested))
+	cmd.Dir = dir
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start(), json.NewEncoder(in).Encode(guest.Request{Study: smallStudy, Builds: 1})); err != nil {
+		t.Fatal(err)
+	}
+	var first guest.Message
+	err := json.NewDecoder(out).Decode(&first)
+	_ = in.Close() // which interrupts the run
+	_, _ = io.Copy(io.Discard, out)
+	if err := errors.Join(err, cmd.Wait()); err != nil || first.Head == nil {
+		t.Fatalf("%+v: %v", first, err)
+	}
+	if found := first.Head.Environment.Findings; !slices.ContainsFunc(found, func(f result.Finding) bool { return f.Topic == "clock" }) {
+		t.Errorf("the doctor's findings are %+v", found)
 	}
 }
 
