@@ -153,11 +153,10 @@ func (s *Stream) Close() error {
 	s.closed = true
 	s.changed()
 	s.mu.Unlock()
-	if over || s.conn.Err() != nil {
-		return nil
-	}
-	if err := s.conn.write(frame(nil, drops, s.id, nil)); err != nil && !errors.Is(err, ErrClosed) {
-		return fmt.Errorf("close a stream: %w", err)
+	if !over && s.conn.Err() == nil {
+		if err := s.conn.write(frame(nil, drops, s.id, nil)); err != nil && !errors.Is(err, ErrClosed) {
+			return fmt.Errorf("close a stream: %w", err)
+		}
 	}
 	return nil
 }
