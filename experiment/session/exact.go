@@ -166,7 +166,7 @@ func (s *Session) requested(ctx context.Context, r guest.Request, known study.Kn
 		config, err = configure(ctx)
 	}
 	if err == nil {
-		err = machine.Confine(config.Program.CPUs)
+		err = confine(config)
 	}
 	config.Run.Environment.Findings = s.Findings
 	return config, err

@@ -211,9 +211,17 @@ func (s *Session) measure(ctx context.Context, able testbed.Capabilities) (run r
 	return run, folder, err
 }
 
+// confine keeps this program off the processors that are measured on, where these are this machine's.
+func confine(config experiment.Config) error {
+	if len(config.Program.CPUs) == 0 {
+		return nil
+	}
+	return machine.Confine(config.Program.CPUs)
+}
+
 // carryOut runs the experiment, away from the processors that it measures on.
 func (s *Session) carryOut(ctx context.Context, config experiment.Config) (result.Run, error) {
-	if err := machine.Confine(config.Program.CPUs); err != nil {
+	if err := confine(config); err != nil {
 		return config.Run, err
 	}
 	defer s.Progress.Stop()

@@ -104,11 +104,8 @@ func AllowedCPUs() ([]int, error) {
 	return cpus, nil
 }
 
-// Confine keeps all threads of this process on the given processors, where any are given. Threads made later inherit the confinement.
+// Confine keeps all threads of this process on the given processors. Threads made later inherit the confinement.
 func Confine(cpus []int) error {
-	if len(cpus) == 0 {
-		return nil
-	}
 	var set unix.CPUSet
 	for _, cpu := range cpus {
 		set.Set(cpu)
