@@ -26,7 +26,7 @@ func TestBoundsOfRealTrials(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := small([]string{"bridge"}, result.CrossNode)
-			s.Design.Burst, s.Design.Rounds = 20*time.Millisecond, 6
+			s.Design.Burst, s.Design.Rounds = 60*time.Millisecond, 3
 			s.Workloads = []study.Workload{c.load}
 			s.Testbed.Link.Rate = c.rate
 			run := setUp(t, s, 2, nil)
