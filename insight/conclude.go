@@ -114,10 +114,17 @@ func nothing(cells []result.Cell) (Outcome, string) {
 
 // Headlines are the headline deltas of a setting, the cheapest network first.
 func Headlines(deltas []result.Delta, setting result.Setting) []result.Delta {
-	var own []result.Delta
+	isOwn := func(d *result.Delta) bool { return d.Headline && d.Setting == setting }
+	n := 0
 	for i := range deltas {
-		if d := &deltas[i]; d.Headline && d.Setting == setting {
-			own = append(own, *d)
+		if isOwn(&deltas[i]) {
+			n++
+		}
+	}
+	own := make([]result.Delta, 0, n) // they are large
+	for i := range deltas {
+		if isOwn(&deltas[i]) {
+			own = append(own, deltas[i])
 		}
 	}
 	slices.SortStableFunc(own, func(a, b result.Delta) int { return cmp.Compare(Cost(a), Cost(b)) })

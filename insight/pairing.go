@@ -48,6 +48,10 @@ func pairInTime(m metric, cell string, others []string, all []batch) pairedBuild
 }
 
 func (p pairedBuilds) pair(m metric, cell string, others []string, all []batch) pairedBuilds {
+	p.builds, p.batches, p.rows = make([]stats.Build, 0, len(all)), make([]int, 0, len(all)), make([][]int, 0, len(all))
+	if p.seconds != nil {
+		p.added = make([]stats.Build, 0, len(all))
+	}
 	for i, s := range all {
 		trial := s[cell]
 		if trial == nil {

@@ -49,6 +49,7 @@ func (r *readings) seek(round, from int) (place int, found bool) {
 type memo struct {
 	own    map[*summary]*readings
 	means  map[[2]*summary]*readings
+	made   room[readings]
 	floats room[float64]
 	rows   room[int]
 }
@@ -62,9 +63,20 @@ func (b *basis) remembering(m metric, judge func(m metric)) {
 	judge(m)
 	clear(m.memo.own)
 	clear(m.memo.means)
+	m.memo.made.empty()
 	m.memo.floats.empty()
 	m.memo.rows.empty()
 	b.memos.Put(m.memo)
+}
+
+// made puts readings in memory.
+func (m *metric) made(r readings) *readings {
+	if m.memo == nil {
+		return &r
+	}
+	at := &m.memo.made.take(1)[0]
+	*at = r
+	return at
 }
 
 // floats is memory for so many values, whatever is in it.
@@ -92,7 +104,7 @@ type room[T any] struct {
 func (r *room[T]) empty() { r.at, r.used = 0, 0 }
 
 func (r *room[T]) take(n int) []T {
-	const chunk = 1 << 13
+	const chunk = 1 << 8
 	for ; r.at < len(r.chunks); r.at, r.used = r.at+1, 0 {
 		if c := r.chunks[r.at][r.used:]; n <= len(c) {
 			r.used += n
@@ -118,7 +130,7 @@ func (m *metric) read(s *summary) *readings {
 
 func (m *metric) readAnew(s *summary) *readings {
 	n := len(s.rounds)
-	r := &readings{rounds: inOrder(s, s.rounds), scaled: m.floats(n)}
+	r := m.made(readings{rounds: inOrder(s, s.rounds), scaled: m.floats(n)})
 	if m.name == metricP50 {
 		r.split, r.level, r.starts = inOrder(s, s.split), inOrder(s, s.level), inOrder(s, s.starts)
 	}
@@ -212,12 +224,12 @@ func (m *metric) alone(s *summary) *readings {
 			r.seconds[place] = v / second
 		}
 	}
-	return &r
+	return m.made(r)
 }
 
 // meanOf is the mean of two that others are held against.
 func (m *metric) meanOf(a, b *readings) *readings {
-	mean := &readings{rounds: a.rounds, starts: a.starts, reasons: a.reasons}
+	mean := m.made(readings{rounds: a.rounds, starts: a.starts, reasons: a.reasons})
 	places := m.rows(len(a.rounds)) // in b
 	from, found := 0, false
 	for place, round := range a.rounds {

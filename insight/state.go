@@ -55,7 +55,7 @@ func newMoments(m *metric, cell string, all []batch) moments {
 		if trial == nil {
 			continue
 		}
-		b := slowness{m.read(trial), make([]float64, len(trial.rounds))}
+		b := slowness{m.read(trial), m.floats(len(trial.rounds))}
 		known.builds[i] = b
 		for place, scaled := range b.scaled {
 			if b.why(place) != "" {
@@ -107,7 +107,8 @@ func roundsOf(s *summary, rows []int) []int {
 // halves are the typical deltas of a build while the machine was fast and while it was slow: against the baseline where side is -1, and
 // against its A/A control where it is +1.
 func (known moments) halves(batch int, rounds []int, b stats.Build, side float64) (fast, slow float64, ok bool) {
-	var halves [2][]float64
+	var few [2][40]float64 // most have no more: they take no memory then
+	halves := [2][]float64{few[0][:0], few[1][:0]}
 	machine := known.builds[batch]
 	place, measured := 0, false
 	for i, round := range rounds {

@@ -28,6 +28,9 @@ const (
 // series without a step, about 1% or fewer have one found, in the worlds of package simulate (TestStepIsRarelyFoundWithoutOne). It finds
 // a step of 5 times always, and one of 10% where that stands out of the noise (TestStepIsFound).
 func FindStep(x []float64, series int) (Step, bool) {
+	if len(x) < stepValues || slices.Max(x)-slices.Min(x) < stepMatters {
+		return Step{}, false // levels differ by no more than their values
+	}
 	s, measured := largestStep(x)
 	threshold := stepThreshold(len(x), series)
 	if measured && math.Abs(s.Change) >= stepHuge && jumps(x, s.At) {

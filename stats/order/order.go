@@ -14,7 +14,7 @@ func Quantile(x []float64, q float64) float64 {
 	if len(x) == 0 || !(q >= 0 && q <= 1) || slices.ContainsFunc(x, math.IsNaN) {
 		return math.NaN()
 	}
-	var few [64]float64 // most are: they take no memory then
+	var few [96]float64 // most are: they take no memory then
 	sorted := append(few[:0], x...)
 	Sort(sorted)
 	return sortedQuantile(sorted, q)
@@ -34,6 +34,10 @@ func Sort(x []float64) {
 		k := math.Float64bits(v)
 		keys[i] = k ^ (-(k >> 63) | sign) // below zero, the larger the size the less
 	}
+	alone := n
+	for alone > insertable {
+		alone = (alone + 1) / 2 // runs of one length, but for the last, are merged sooner
+	}
 	for at := 0; at < n; at += alone {
 		insert(keys[at:min(at+alone, n)])
 	}
@@ -50,8 +54,8 @@ func Sort(x []float64) {
 }
 
 const (
-	sign  = 1 << 63
-	alone = 6 // so few are sorted without merging
+	sign       = 1 << 63
+	insertable = 6 // so many are sorted without merging
 )
 
 // insert sorts a few keys.
@@ -63,12 +67,26 @@ func insert(keys []uint64) {
 	}
 }
 
-// merge merges what is sorted.
+// merge merges what is sorted: two of one length from both ends at once, which do not wait for one another.
 func merge(to, a, b []uint64) {
 	i, j := 0, 0
+	if n := len(a); n == len(b) {
+		k, l := n-1, n-1
+		for at := range n {
+			x, y := a[i], b[j]
+			_, less := bits.Sub64(y, x, 0) // 1 if y is less
+			to[at] = x ^ (x^y)&-less
+			i, j = i+1-int(less), j+int(less)
+			x, y = a[k], b[l]
+			_, less = bits.Sub64(y, x, 0)
+			to[2*n-1-at] = y ^ (x^y)&-less
+			k, l = k-int(less), l-1+int(less)
+		}
+		return
+	}
 	for i < len(a) && j < len(b) {
 		x, y := a[i], b[j]
-		_, less := bits.Sub64(y, x, 0) // 1 if y is less
+		_, less := bits.Sub64(y, x, 0)
 		to[i+j] = x ^ (x^y)&-less
 		i, j = i+1-int(less), j+int(less)
 	}
