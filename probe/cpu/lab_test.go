@@ -162,7 +162,7 @@ func TestWorkloadsInALab(t *testing.T) {
 			for _, w := range columns.Work {
 				work += w
 			}
-			t.Logf("%d transactions in %v: client %v, server %v (its busiest thread %v), kernel %v", work, wall, sum.Client, sum.Server, thread, sum.Kernel)
+			t.Logf("%d transactions in %v: client %v, server %v (its busiest thread %v, itself %v), kernel %v", work, wall, sum.Client, sum.Server, thread, says, sum.Kernel)
 			if sum.Client+sum.Server > wall*21/20 {
 				t.Errorf("both ends used %v of one processor in %v", sum.Client+sum.Server, wall)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"netdelta/engine"
 	"netdelta/internal/procfile"
+	"netdelta/internal/require"
 )
 
 // self is this process as a server.
@@ -70,5 +71,40 @@ func TestProgramsCount(t *testing.T) {
 	}
 	if _, err := m.read(); err != nil {
 		t.Errorf("a program that has ended makes the meter fail: %v", err)
+	}
+}
+
+// A server that is a program tells of it what can be read from here.
+func TestProgramTellsTheSame(t *testing.T) {
+	require.Namespaces(t)
+	require.Tool(t, "nginx")
+	cpu, k := allowed(t)
+	p := open(t, "http", cpu)
+	m := k.Meter(p.Server, []int{cpu})
+	if err := m.Programs([]Process{p.Server}); err != nil {
+		t.Fatal(err)
+	}
+	told := func() time.Duration {
+		t.Helper()
+		spent, err := p.Server.Spent(t.Context(), p.Service)
+		if err != nil || !spent.Alone {
+			t.Fatalf("the server tells %+v, %v", spent, err)
+		}
+		return spent.CPU
+	}
+	before := told()
+	if err := m.Start(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := p.Client.Burst(t.Context(), p.Session, engine.BurstSpec{Duration: 100 * time.Millisecond, Deadline: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spent, err := m.Stop(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if says := told() - before; says < spent.Server*9/10-time.Millisecond || says > spent.Server*11/10+time.Millisecond {
+		t.Errorf("nginx used %v as read from here, and %v as its agent says", spent.Server, says)
 	}
 }
