@@ -23,8 +23,8 @@ func TestReachedAgain(t *testing.T) {
 	spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "routed"}
 	bed, err := s.Open(t.Context(), spec)
 	must(t, err)
-	f.on(t, 0, "pkill -9 -f '[n]etdelta-ready'; pkill -9 -f '[n]etdelta-agent server ..do'") // as when the machine starts again
-	f.on(t, 1, "pkill -f 'sshd: [r]oot'")                                                    // the connection alone
+	f.on(t, 0, "pkill -9 -f '[n]etdelta-ready|[n]etdelta-agent server ..do'") // both at once, as when the machine starts again
+	f.on(t, 1, "pkill -f 'sshd: [r]oot'")                                     // the connection alone
 	for until := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		if _, err = bed.Links(t.Context()); err != nil && strings.Contains(err.Error(), "node0") {
 			break
