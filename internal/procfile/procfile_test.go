@@ -90,6 +90,14 @@ func TestProcessCPUOfNobody(t *testing.T) {
 	}
 }
 
+// work takes 10 ms.
+func work() (rounds int) {
+	for end := time.Now().Add(10 * time.Millisecond); time.Now().Before(end); {
+		rounds++
+	}
+	return rounds
+}
+
 // A thread's clock runs while the thread does, and only then.
 func TestThreadCPU(t *testing.T) {
 	ids, ready, rest := make(chan int), make(chan bool), make(chan bool)
@@ -97,8 +105,7 @@ func TestThreadCPU(t *testing.T) {
 		runtime.LockOSThread()
 		ids <- unix.Gettid()
 		for range ready {
-			for end := time.Now().Add(10 * time.Millisecond); time.Now().Before(end); {
-			}
+			work()
 			rest <- true
 		}
 	}()
@@ -112,8 +119,7 @@ func TestThreadCPU(t *testing.T) {
 		return used
 	}
 	idle := used()
-	for end := time.Now().Add(10 * time.Millisecond); time.Now().Before(end); { // in another thread
-	}
+	work() // in another thread
 	before := used()
 	ready <- true
 	<-rest
