@@ -21,8 +21,15 @@ func (s *Study) Demands() []Demand {
 	var all []Demand
 	for _, c := range s.Changes {
 		what := testbed.ChangedFor(c.Network)
-		for _, a := range slices.Concat(c.Apply, c.Ready, c.Restore, c.Settle) {
-			all = append(all, demandOf(what, a))
+		for _, steps := range []struct {
+			why     string
+			actions []testbed.Action
+		}{
+			{"to be made", c.Apply}, {"until it is in effect", c.Ready}, {"to be undone", c.Restore}, {"so that services settle", c.Settle},
+		} {
+			for _, a := range steps.actions {
+				all = append(all, demandOf(what, a, steps.why))
+			}
 		}
 	}
 	for _, n := range s.Networks {
@@ -46,15 +53,15 @@ func (s *Study) targets() (all []any) {
 	return all
 }
 
-// demandOf is what a step of a change asks for.
-func demandOf(what string, a testbed.Action) Demand {
+// demandOf is what a step of a change asks for, and what it is for.
+func demandOf(what string, a testbed.Action, why string) Demand {
 	switch {
 	case a.Manifest != "":
-		return Demand{fmt.Sprintf("%s applies %s to the cluster", what, a.Manifest), a.Manifest}
+		return Demand{fmt.Sprintf("%s applies %s to the cluster %s", what, a.Manifest, why), a.Manifest}
 	case a.Delete != "":
-		return Demand{fmt.Sprintf("%s deletes the objects of %s from the cluster", what, a.Delete), a.Delete}
+		return Demand{fmt.Sprintf("%s deletes the objects of %s from the cluster %s", what, a.Delete, why), a.Delete}
 	}
-	return Demand{Says: fmt.Sprintf("%s runs %s", what, strings.Join(a.Command, " "))}
+	return Demand{Says: fmt.Sprintf("%s runs %s %s", what, strings.Join(a.Command, " "), why)}
 }
 
 // NetworkDemands are what a network asks for by its name.
