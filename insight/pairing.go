@@ -92,10 +92,11 @@ func (p *pairedBuilds) addRounds(batch int, m metric, trial *summary, against []
 	if p.seconds != nil {
 		added = stats.Build{Deltas: m.floats(n)[:0], HalfGaps: m.floats(n)[:0]}
 	}
-	at, found := 0, false
+	at := 0
 	for place, round := range own.rounds {
 		why := own.why(place)
 		if why == "" {
+			var found bool
 			if at, found = base.seek(round, at); !found {
 				why = noRound
 			} else {

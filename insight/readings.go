@@ -142,10 +142,10 @@ func (m *metric) readAnew(s *summary) *readings {
 		r.values = m.floats(n)
 	}
 	for place := range n {
-		row, reason := s.row(place), ""
+		row := s.row(place)
+		reason := s.why(row)
 		switch {
-		case s.why(row) != "":
-			reason = s.why(row)
+		case reason != "":
 		case row >= len(column):
 			reason = "not measured"
 		default:
@@ -231,8 +231,9 @@ func (m *metric) alone(s *summary) *readings {
 func (m *metric) meanOf(a, b *readings) *readings {
 	mean := m.made(readings{rounds: a.rounds, starts: a.starts, reasons: a.reasons})
 	places := m.rows(len(a.rounds)) // in b
-	from, found := 0, false
+	from := 0
 	for place, round := range a.rounds {
+		var found bool
 		from, found = b.seek(round, from)
 		places[place] = from
 		switch {

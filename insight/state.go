@@ -110,8 +110,9 @@ func (known moments) halves(batch int, rounds []int, b stats.Build, side float64
 	var few [2][40]float64 // most have no more: they take no memory then
 	halves := [2][]float64{few[0][:0], few[1][:0]}
 	machine := known.builds[batch]
-	place, measured := 0, false
+	place := 0
 	for i, round := range rounds {
+		var measured bool
 		place, measured = machine.seek(round, place)
 		if !measured || math.IsNaN(machine.of[place]) {
 			continue

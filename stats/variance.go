@@ -63,9 +63,9 @@ func winsorized(x []float64, share float64, room *[]float64) []float64 {
 	if len(x) == 0 {
 		return nil
 	}
-	sorted := append((*room)[:0], x...)
+	*room = append((*room)[:0], x...)
+	sorted := *room
 	order.Sort(sorted)
-	*room = sorted
 	cut := int(share * float64(len(x)))
 	low, high := sorted[cut], sorted[len(x)-1-cut]
 	kept := 1 - 2*float64(cut)/float64(len(x))
