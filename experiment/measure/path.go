@@ -28,7 +28,7 @@ type probes struct {
 	bounds    *bounds.Meter
 	neighbour *neighbour   // nil without one
 	config    *configAudit // nil where the configuration is not watched
-	prover    path.Prover   // nil where the path can't be observed
+	prover    path.Prover  // nil where the path can't be observed
 	path      *result.Path // nil until it is proven
 }
 

@@ -197,7 +197,7 @@ func environment(pid int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	return f.Read()
 }
 
