@@ -191,11 +191,11 @@ func findingsOn(seen map[string]result.Environment) (all []result.Finding) {
 	return all
 }
 
-// struck says which processors of servers took their cards' interrupts.
-func struck(servers []result.Server) (notes []string) {
+// interruptNotes say which processors of servers took their cards' interrupts.
+func interruptNotes(servers []result.Server) (notes []string) {
 	for _, s := range servers {
 		var parts []string
-		for cpu, n := range s.Struck {
+		for cpu, n := range s.InterruptCounts {
 			if n > 0 {
 				parts = append(parts, fmt.Sprintf("%s on CPU %d", unit.Thousands(n), cpu))
 			}

@@ -31,7 +31,7 @@ func TestNodesDescribeThemselves(t *testing.T) {
 
 // The record says which processors of a server took its cards' interrupts.
 func TestInterruptsOfServers(t *testing.T) {
-	notes := struck([]result.Server{{Name: "a", Struck: []uint64{12345, 0, 7}}, {Name: "b", Struck: []uint64{0, 0}}, {Name: "c"}})
+	notes := interruptNotes([]result.Server{{Name: "a", InterruptCounts: []uint64{12345, 0, 7}}, {Name: "b", InterruptCounts: []uint64{0, 0}}, {Name: "c"}})
 	if want := []string{"interrupts of the cards of a while it was measured: 12,345 on CPU 0, 7 on CPU 2"}; !slices.Equal(notes, want) {
 		t.Errorf("%q", notes)
 	}

@@ -58,8 +58,8 @@ type Server struct {
 	Interrupts string `json:"interrupts,omitempty"`
 	// Bond is how a card that is a bond shares what it sends among its links: "802.3ad, layer3+4".
 	Bond string `json:"bond,omitempty"`
-	// Struck is how many interrupts of the machine's network cards each processor took while it was measured, by the processor's number.
-	Struck []uint64 `json:"struck,omitempty"`
+	// InterruptCounts are the interrupts of the machine's network cards that each processor took while it was measured, by its number.
+	InterruptCounts []uint64 `json:"interrupt_counts,omitempty"`
 }
 
 // Finding is something that the doctor found on the testbed, with the fix where it knows one.

@@ -22,19 +22,19 @@ import (
 // Observed is the environment as observed on the testbeds, once for each network: devices and kernel settings, and what could not be
 // observed. It is safe for concurrent use.
 type Observed struct {
-	mu       sync.Mutex
-	links    []result.Link
-	sysctls  map[string]string
-	networks map[string]bool
-	notes    []string // on what could not be observed
-	said     []string // by testbeds
-	versions map[string]string
-	nodes    map[string]result.Environment
-	struck   map[string][]uint64 // as result.Server.Struck, by node
+	mu         sync.Mutex
+	links      []result.Link
+	sysctls    map[string]string
+	networks   map[string]bool
+	notes      []string // on what could not be observed
+	said       []string // by testbeds
+	versions   map[string]string
+	nodes      map[string]result.Environment
+	interrupts map[string][]uint64 // as result.Server.InterruptCounts, by node
 }
 
 func newObserved() *Observed {
-	return &Observed{networks: map[string]bool{}, versions: map[string]string{}, nodes: map[string]result.Environment{}, struck: map[string][]uint64{}}
+	return &Observed{networks: map[string]bool{}, versions: map[string]string{}, nodes: map[string]result.Environment{}, interrupts: map[string][]uint64{}}
 }
 
 // unknown notes what can't be told here.
@@ -98,11 +98,11 @@ func (o *Observed) interrupted(node string, before, after []uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for cpu, n := range after {
-		if cpu == len(o.struck[node]) {
-			o.struck[node] = append(o.struck[node], 0)
+		if cpu == len(o.interrupts[node]) {
+			o.interrupts[node] = append(o.interrupts[node], 0)
 		}
 		if cpu < len(before) && n > before[cpu] {
-			o.struck[node][cpu] += n - before[cpu]
+			o.interrupts[node][cpu] += n - before[cpu]
 		}
 	}
 }
@@ -166,7 +166,7 @@ func (o *Observed) Environment(e result.Environment) result.Environment {
 	}
 	e.Servers = slices.Clone(e.Servers)
 	for i := range e.Servers {
-		e.Servers[i].Struck = o.struck[network.InNode(i).String()]
+		e.Servers[i].InterruptCounts = o.interrupts[network.InNode(i).String()]
 	}
 	return e
 }

@@ -200,11 +200,12 @@ func (s *Scheduler) drop(cells []string, out bool) {
 	}
 }
 
-// whole estimates how long the run would take with nothing left out.
+// whole estimates how long the run would take with nothing left out. It is longer than the budget, which did not hold all, however small
+// costs have turned out since.
 func (s *Scheduler) whole(now time.Duration) time.Duration {
 	once, round := s.usual(s.cells)
 	all := once + time.Duration(s.rules.MinRounds)*round
-	return now/time.Duration(max(1, s.done)) + time.Duration(s.rules.Builds*s.states)*all
+	return max(now/time.Duration(max(1, s.done))+time.Duration(s.rules.Builds*s.states)*all, s.rules.Budget+s.rules.Budget/4)
 }
 
 // Shed is what was left out since the run began.

@@ -283,8 +283,8 @@ func testStartsAgain(t *testing.T, g *guests, before []string) {
 		}
 	}
 	for _, s := range run.Environment.Servers {
-		if len(s.Struck) != 2 || s.Struck[0]+s.Struck[1] == 0 {
-			t.Errorf("the processors of %s took %d interrupts of its cards", s.Name, s.Struck)
+		if len(s.InterruptCounts) != 2 || s.InterruptCounts[0]+s.InterruptCounts[1] == 0 {
+			t.Errorf("the processors of %s took %d interrupts of its cards", s.Name, s.InterruptCounts)
 		}
 	}
 	if failed == 0 || after == 0 || !strings.Contains(strings.Join(run.Notes, "\n"), "node1 was lost") {
