@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +16,7 @@ import (
 
 	"netdelta/internal/leak"
 	"netdelta/internal/owner"
+	"netdelta/internal/procfile"
 	"netdelta/internal/require"
 	"netdelta/testbed/lab/keep"
 )
@@ -157,13 +160,13 @@ func TestLabShell(t *testing.T) {
 		term.expect("product 42")
 		term.expect("/dev/pts/")
 		term.write("sleep 600\n")
-		awaitChild(t, "sleep")
+		awaitChild(t, cmd, "sleep")
 		term.write("\x03")
 		term.expect("prompt: ")
 		term.write("echo status $?\n")
 		term.expect("status 130")
 		term.write("sleep 601\n")
-		awaitChild(t, "sleep")
+		awaitChild(t, cmd, "sleep")
 		term.write("\x1a")
 		term.expect("Stopped                 sleep 601")
 		term.expect("prompt: ")
@@ -181,20 +184,18 @@ func TestLabShell(t *testing.T) {
 	})
 }
 
-// awaitChild waits until a marked process of this name runs.
-func awaitChild(t *testing.T, name string) {
+// awaitChild waits until a call has become a process of this name in a lab, or has one below it.
+func awaitChild(t *testing.T, call *exec.Cmd, name string) {
 	t.Helper()
 	if !eventually(func() bool {
-		all, err := owner.Processes()
+		below, err := procfile.Below(call.Process.Pid)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range all {
-			if p.Name == name {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(append(below, call.Process.Pid), func(pid int) bool {
+			p, ok := owner.ProcessOf(pid)
+			return ok && p.Name == name
+		})
 	}) {
 		t.Fatalf("no %s runs in a lab", name)
 	}
@@ -213,7 +214,7 @@ func TestLabKilled(t *testing.T) {
 					wire = tripwire(t, u)
 				}
 				sleeper := u.start(t, "lab", "exec", "pod1", "--", "sleep", "600")
-				awaitChild(t, "sleep")
+				awaitChild(t, sleeper, "sleep")
 				if err := syscall.Kill(keeper, syscall.SIGKILL); err != nil {
 					t.Fatal(err)
 				}
@@ -245,7 +246,7 @@ func tripwire(t *testing.T, u *user) *leak.Tripwire {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	awaitChild(t, "cat")
+	awaitChild(t, cmd, "cat")
 	wire, err := leak.NewTripwire(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)

@@ -136,6 +136,9 @@ func NewTripwire(pid int) (*Tripwire, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := notOwn(target); err != nil {
+		return nil, errors.Join(fmt.Errorf("stretch a tripwire into the namespace of process %d: %w", pid, err), target.Close())
+	}
 	w := &Tripwire{}
 	w.ns, err = netns.New(func() error {
 		var err error
@@ -154,6 +157,18 @@ func NewTripwire(pid int) (*Tripwire, error) {
 		return nil, errors.Join(fmt.Errorf("stretch a tripwire into the namespace of process %d: %w", pid, err), w.Close())
 	}
 	return w, nil
+}
+
+// notOwn returns nil for a namespace that is not this program's, in which a wire would be the machine's.
+func notOwn(target *netns.Namespace) error {
+	own, err := netns.Own()
+	if err != nil {
+		return err
+	}
+	if own.ID() == target.ID() {
+		err = errors.New("it is this program's own")
+	}
+	return errors.Join(err, own.Close())
 }
 
 // Wait returns when the namespace has ended, with an error when it is there still after the given time.
