@@ -80,7 +80,7 @@ func (r *Rounds) handle(ctx context.Context, sessions []*Session, s *Session, ro
 	case ailment == "":
 		fail(sessions, s, err)
 	case !ended && errors.Is(err, agent.ErrHung) && !s.SharesServices():
-		fail(sessions, s, fmt.Errorf("%w; its service hangs: %s", err, ailment))
+		fail(sessions, s, hangs(err, ailment))
 	default:
 		s.recordUnwell(round, at, ailment)
 	}

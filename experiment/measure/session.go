@@ -158,13 +158,29 @@ func (s *Session) open(ctx context.Context) error {
 	for {
 		err := s.dial(ctx)
 		if err == nil || !s.endpoint.Info().Retry || ctx.Err() != nil || !s.alive() || time.Now().After(s.patience) {
-			return err
+			return s.blame(ctx, err)
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(connectAgain):
 		}
 	}
+}
+
+// blame adds to the error of a connection that its own service hangs, if that is so.
+func (s *Session) blame(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil || s.SharesServices() {
+		return err
+	}
+	if ailment, ended := s.Check(ctx); ailment != "" && !ended {
+		return hangs(err, ailment)
+	}
+	return err
+}
+
+// hangs adds to an error that the service hangs behind it.
+func hangs(err error, ailment string) error {
+	return fmt.Errorf("%w; its service hangs: %s", err, ailment)
 }
 
 // dial opens the client's connection to an endpoint that is there.
