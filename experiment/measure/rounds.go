@@ -86,6 +86,11 @@ func (r *Rounds) handle(ctx context.Context, sessions []*Session, s *Session, ro
 	}
 }
 
+// hangs adds to an error that the service hangs behind it.
+func hangs(err error, ailment string) error {
+	return fmt.Errorf("%w; its service hangs: %s", err, ailment)
+}
+
 // Run measures each session once, one setting after the other in random order, in sweeps where that can be, and then judges the round as a whole. It returns
 // how long each session took, and whether the machines did something else meanwhile.
 func (r *Rounds) Run(ctx context.Context, build int, sessions []*Session, round int) (spans []time.Duration, disturbed bool, err error) {

@@ -178,11 +178,6 @@ func (s *Session) blame(ctx context.Context, err error) error {
 	return err
 }
 
-// hangs adds to an error that the service hangs behind it.
-func hangs(err error, ailment string) error {
-	return fmt.Errorf("%w; its service hangs: %s", err, ailment)
-}
-
 // dial opens the client's connection to an endpoint that is there.
 func (s *Session) dial(ctx context.Context) (err error) {
 	if s.session, err = s.endpoint.Dial(ctx); err != nil {
