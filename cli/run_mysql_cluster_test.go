@@ -24,7 +24,8 @@ import (
 	"netdelta/testbed/kube/kubetest"
 )
 
-// databaseServer is a MariaDB that somebody else runs, which says each second which tables there are.
+// databaseServer is a MariaDB that somebody else runs, as strict as a node of a Galera cluster and with its numbers of rows. It says each second
+// which tables there are.
 const databaseServer = `d=/tmp/d && mkdir -p $d && cd $d
 mariadb-install-db --no-defaults --user=root --datadir=$d/data --auth-root-authentication-method=normal --skip-test-db >said 2>&1 || { cat said; exit 1; }
 while sleep 1; do
@@ -32,6 +33,7 @@ while sleep 1; do
 		--execute="select coalesce(group_concat(table_name), 'none') from information_schema.tables where table_schema = 'bench'" 2>&1)"
 done &
 exec mariadbd --no-defaults --user=root --datadir=$d/data --socket=$d/socket --bind-address=0.0.0.0 --skip-name-resolve --innodb-flush-log-at-trx-commit=0 \
+	--innodb-force-primary-key=1 --auto-increment-increment=3 \
 	--init-file=/secret/init.sql`
 
 // password has what programs take for the ends of words, texts and lines. Its first word is nowhere else.

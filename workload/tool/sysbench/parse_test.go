@@ -173,7 +173,7 @@ func TestArgs(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	r.Socket = "/run/s"
-	if got := strings.Join(r.Prepare(), " "); !strings.Contains(got, "--mysql-socket=/run/s") || strings.Contains(got, "host") || !strings.HasSuffix(got, " prepare") {
+	if got := strings.Join(r.Prepare(), " "); !strings.Contains(got, "--mysql-socket=/run/s") || strings.Contains(got, "host") || !strings.HasSuffix(got, " --auto-inc=off prepare") {
 		t.Errorf("%s", got)
 	}
 }
