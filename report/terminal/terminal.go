@@ -15,6 +15,7 @@ import (
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // View is how a run is to be shown.
@@ -150,7 +151,7 @@ func (p *page) facts() []string {
 	if c := e.Cluster; c != nil {
 		add(c.Version != "", "Kubernetes %s", c.Version)
 		add(c.Network != "", "%s", c.Network)
-		add(len(c.Nodes) > 0, "%d nodes", len(c.Nodes))
+		add(len(c.Nodes) > 0, "%s", unit.Counted(len(c.Nodes), "node"))
 	}
 	add(e.Kernel != "", "Linux %s", strings.TrimPrefix(e.Kernel, "Linux "))
 	add(e.CPU.Count > 0, "%d CPUs", e.CPU.Count)
