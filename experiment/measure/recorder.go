@@ -184,7 +184,7 @@ func SizeOf(burst time.Duration, visit int, d workload.Demand) BurstSize {
 	if len(d.Programs) > 0 || d.Burst > 0 {
 		s.deadline = s.length + programHangAfter
 	}
-	if d.Burst > 0 { // a program that is started for each burst, that of a user's own database too
+	if d.Burst > 0 { // a program is started for each burst, also against a user's own database
 		s.Cost += programStart
 	}
 	if s.Visit == 0 {

@@ -192,7 +192,7 @@ func markOf(pid int) string {
 
 // environment reads a process's environment, in one piece: between two reads it may be gone.
 func environment(pid int) ([]byte, error) {
-	const usual = 64 << 10 // bytes
+	const usual = 4 << 10 // bytes
 	f, err := procfile.Open(fmt.Sprintf("/proc/%d/environ", pid), usual)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // File is a file of the kernel's that stays open and is read many times. It is for one goroutine.
@@ -53,10 +54,13 @@ const (
 	StatState     = 0
 	StatParent    = 1
 	StatFlags     = 6
-	StatUser      = 11 // processor time in programs, in hundredths of a second; that in the kernel follows
+	StatUser      = 11 // processor time in programs, in ticks; that in the kernel follows
 	StatEndedUser = 13 // processor time of children that have ended, in programs; that in the kernel follows
 	StatStart     = 19
 )
+
+// Tick is the unit in which the kernel counts processor time.
+const Tick = 10 * time.Millisecond
 
 // KernelThread is the flag of a thread of the kernel in a process's stat, which no program can set: PF_KTHREAD of linux/sched.h.
 const KernelThread = 0x200000

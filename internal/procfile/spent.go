@@ -70,12 +70,11 @@ func kinOf(pid int) (kin, error) {
 	parent, errParent := strconv.Atoi(fields[StatParent])
 	user, errUser := strconv.ParseInt(fields[StatEndedUser], 10, 64)
 	system, errSystem := strconv.ParseInt(fields[StatEndedUser+1], 10, 64)
-	const tick = 10 * time.Millisecond
-	return kin{parent, time.Duration(user+system) * tick}, errors.Join(errParent, errUser, errSystem)
+	return kin{parent, time.Duration(user+system) * Tick}, errors.Join(errParent, errUser, errSystem)
 }
 
-// FamilyCPU is the processor time that processes have used so far: what their clocks say, and what the kernel has summed up, in ticks of
-// 10 ms, of their children that have ended. A process that has ended counts no more.
+// FamilyCPU is the processor time that processes have used so far: what their clocks say, and what the kernel has summed up, in ticks,
+// of their children that have ended. A process that has ended counts no more.
 func FamilyCPU(pids []int) (sum time.Duration, err error) {
 	for _, pid := range pids {
 		used, err := ProcessCPU(pid)

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"netdelta/engine"
+	"netdelta/internal/procfile"
 	"netdelta/network"
 	"netdelta/probe/cpu"
 	"netdelta/probe/procstat"
@@ -40,7 +41,7 @@ const Full = 0.9
 
 const (
 	// long is how long a burst is at least of which the kernel's ticks say something.
-	long = 10 * procstat.Tick
+	long = 10 * procfile.Tick
 	// counted is in how many of a trial's bursts the devices are read where bursts are shorter.
 	counted = 16
 )

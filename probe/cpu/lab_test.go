@@ -38,6 +38,33 @@ func follow(t *testing.T, p probetest.Connection, m *Meter) {
 	}
 }
 
+// measured is a burst of 100 ms, and what it took.
+func measured(t *testing.T, p probetest.Connection, m *Meter) (engine.Burst, Spent) {
+	t.Helper()
+	if err := m.Start(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := p.Client.Burst(t.Context(), p.Session, engine.BurstSpec{Duration: 100 * time.Millisecond, Deadline: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spent, err := m.Stop(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, spent
+}
+
+// told is what the server's agent says that the server has used.
+func told(t *testing.T, p probetest.Connection) time.Duration {
+	t.Helper()
+	spent, err := p.Server.Spent(t.Context(), p.Service)
+	if err != nil || !spent.Alone {
+		t.Fatalf("the server tells %+v, %v", spent, err)
+	}
+	return spent.CPU
+}
+
 // TestDelayIsOfTheProcessor: others on the processor delay both ends, a network that lets nothing through does not.
 func TestDelayIsOfTheProcessor(t *testing.T) {
 	require.Namespaces(t)
@@ -48,17 +75,7 @@ func TestDelayIsOfTheProcessor(t *testing.T) {
 	follow(t, p, m)
 	share := func() float64 {
 		t.Helper()
-		if err := m.Start(); err != nil {
-			t.Fatal(err)
-		}
-		b, err := p.Client.Burst(t.Context(), p.Session, engine.BurstSpec{Duration: 100 * time.Millisecond, Deadline: 20 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		spent, err := m.Stop(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b, spent := measured(t, p, m)
 		t.Logf("%v: client %v, server %v, delayed %v", b.Span, spent.Client, spent.Server, spent.Delayed)
 		return float64(spent.Delayed) / float64(b.Span)
 	}
@@ -125,15 +142,7 @@ func TestWorkloadsInALab(t *testing.T) {
 			var columns result.Bursts
 			var sum Spent
 			var wall time.Duration
-			told := func() time.Duration {
-				t.Helper()
-				spent, err := p.Server.Spent(t.Context(), p.Service)
-				if err != nil || !spent.Alone {
-					t.Fatalf("the server tells %+v, %v", spent, err)
-				}
-				return spent.CPU
-			}
-			before, toldBefore := threads(t, p.Server.PID()), told()
+			before, toldBefore := threads(t, p.Server.PID()), told(t, p)
 			for range 40 {
 				if err := m.Start(); err != nil {
 					t.Fatal(err)
@@ -154,7 +163,7 @@ func TestWorkloadsInALab(t *testing.T) {
 				sum.Client, sum.Server, sum.Kernel = sum.Client+spent.Client, sum.Server+spent.Server, sum.Kernel+spent.Kernel
 			}
 			var thread time.Duration // the busiest one
-			says := told() - toldBefore
+			says := told(t, p) - toldBefore
 			for name, used := range threads(t, p.Server.PID()) {
 				thread = max(thread, used-before[name])
 			}

@@ -15,7 +15,6 @@ import (
 	"netdelta/internal/procfile"
 	"netdelta/internal/softirq"
 	"netdelta/probe/pressure"
-	"netdelta/probe/procstat"
 	"netdelta/result"
 )
 
@@ -323,7 +322,7 @@ func TestApartCountsTicks(t *testing.T) {
 		t.Fatal(err)
 	}
 	set("cpu0 0 0 0 0 0 0 9 0\ncpu1 0 0 0 0 0 0 8 0\n")
-	if spent, err := m.Stop(engine.Burst{}); err != nil || spent.Kernel != procstat.Tick {
+	if spent, err := m.Stop(engine.Burst{}); err != nil || spent.Kernel != procfile.Tick {
 		t.Errorf("%+v, %v; want a tick", spent, err)
 	}
 }

@@ -84,27 +84,9 @@ func TestProgramTellsTheSame(t *testing.T) {
 	if err := m.Programs([]Process{p.Server}); err != nil {
 		t.Fatal(err)
 	}
-	told := func() time.Duration {
-		t.Helper()
-		spent, err := p.Server.Spent(t.Context(), p.Service)
-		if err != nil || !spent.Alone {
-			t.Fatalf("the server tells %+v, %v", spent, err)
-		}
-		return spent.CPU
-	}
-	before := told()
-	if err := m.Start(); err != nil {
-		t.Fatal(err)
-	}
-	b, err := p.Client.Burst(t.Context(), p.Session, engine.BurstSpec{Duration: 100 * time.Millisecond, Deadline: 20 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	spent, err := m.Stop(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if says := told() - before; says < spent.Server*9/10-time.Millisecond || says > spent.Server*11/10+time.Millisecond {
+	before := told(t, p)
+	_, spent := measured(t, p, m)
+	if says := told(t, p) - before; says < spent.Server*9/10-time.Millisecond || says > spent.Server*11/10+time.Millisecond {
 		t.Errorf("nginx used %v as read from here, and %v as its agent says", spent.Server, says)
 	}
 }

@@ -206,7 +206,7 @@ func (s Sample) Since(earlier Sample) Load {
 		Waiting:   (s.waiting - earlier.waiting).Seconds() / span,
 		Steal:     (s.times.Steal - earlier.times.Steal).Seconds() / cpuSpan,
 		Softirq:   (s.times.Softirq - earlier.times.Softirq).Seconds() / cpuSpan,
-		Samples:   cpuSpan / procstat.Tick.Seconds(),
+		Samples:   cpuSpan / procfile.Tick.Seconds(),
 		Queue:     (s.queued - earlier.queued).Seconds() / cpuSpan,
 		Throttled: max((s.limits.span-earlier.limits.span).Seconds()/span, 0),
 		Throttles: max(float64(s.limits.times-earlier.limits.times), 0),

@@ -17,9 +17,6 @@ import (
 	"netdelta/internal/procfile"
 )
 
-// Tick is the unit of the kernel's counters.
-const Tick = 10 * time.Millisecond
-
 // Times are sums over the processors that were asked for, since the machine was started.
 type Times struct {
 	Softirq time.Duration // in soft interrupts, ksoftirqd's with them where the kernel tells interrupts' time from threads'
@@ -97,16 +94,16 @@ func (t *Times) add(columns []byte) error {
 			continue
 		}
 		ticks, ok := natural(column)
-		if !ok || ticks > int(math.MaxInt64/Tick) {
+		if !ok || ticks > int(math.MaxInt64/procfile.Tick) {
 			return fmt.Errorf("column %d is %q: not a number of ticks", place+1, column)
 		}
 		switch place {
 		case placeIdle, placeWaiting:
-			t.Idle += time.Duration(ticks) * Tick
+			t.Idle += time.Duration(ticks) * procfile.Tick
 		case placeSoftirq:
-			t.Softirq += time.Duration(ticks) * Tick
+			t.Softirq += time.Duration(ticks) * procfile.Tick
 		case placeSteal:
-			t.Steal += time.Duration(ticks) * Tick
+			t.Steal += time.Duration(ticks) * procfile.Tick
 		}
 		place++
 	}

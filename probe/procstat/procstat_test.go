@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/internal/leak"
+	"netdelta/internal/procfile"
 )
 
 func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
@@ -112,7 +113,7 @@ func TestReadIsWhatOthersRead(t *testing.T) {
 func TestSumsAreRight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		read := func(softirq time.Duration) time.Duration {
-			times, err := Parse(fmt.Appendf(nil, "cpu0 0 0 0 0 0 0 %d 0 0 0\n", softirq/Tick), []int{0})
+			times, err := Parse(fmt.Appendf(nil, "cpu0 0 0 0 0 0 0 %d 0 0 0\n", softirq/procfile.Tick), []int{0})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +133,7 @@ func TestSumsAreRight(t *testing.T) {
 			counted += read(total) - before
 		}
 		// Each burst adds 0 or 1 tick with the right mean: the sum of 200 is within 6 standard deviations, of at most half a tick each.
-		if off := math.Abs(float64(counted - truth)); off > 6*math.Sqrt(200)*float64(Tick)/2 {
+		if off := math.Abs(float64(counted - truth)); off > 6*math.Sqrt(200)*float64(procfile.Tick)/2 {
 			t.Fatalf("%v counted of %v", counted, truth)
 		}
 	})
@@ -152,7 +153,7 @@ func TestManyProcessors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if got, err := r.Read(nil); err != nil || got.Processors != 1024 || got.Softirq != 1024*Tick {
+	if got, err := r.Read(nil); err != nil || got.Processors != 1024 || got.Softirq != 1024*procfile.Tick {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

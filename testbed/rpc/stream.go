@@ -164,7 +164,7 @@ func (s *Stream) Close() error {
 // over tells whether nothing more has to be told or heard of the stream. The caller holds s.mu.
 func (s *Stream) over() bool { return s.closed || s.gone || s.err != nil || s.shut && s.ended }
 
-// changed wakes up whoever waits for the stream, and has the connection forget one that is over. The caller holds s.mu.
+// changed wakes those who wait for the stream. Once it is over, the connection forgets it. The caller holds s.mu.
 func (s *Stream) changed() {
 	if s.over() {
 		s.leave.Do(func() {
