@@ -203,7 +203,7 @@ func (d *draft) bondedPort(near, far End, link result.NodeLink) {
 	for k := range link.Count {
 		a, b := Device{near.In, near.Name + "p" + strconv.Itoa(k)}, Device{far.In, far.Name + "p" + strconv.Itoa(k)}
 		d.under(Veth{
-			A:   End{Device: a, Role: RoleLink, MAC: mac(macLink+byte(k), index)},
+			A:   End{Device: a, Role: RoleLink, MAC: d.t.linkMAC(index, k)},
 			B:   End{Device: b, Role: RoleLink, MAC: mac(macSwitchLink+byte(k), index)},
 			MTU: d.t.MTU,
 		})

@@ -164,8 +164,13 @@ func (t Topology) portMAC(node int) MAC {
 }
 
 // wireMAC is the MAC of a node's underlay port. Ports of different segments have different ones.
-func (t Topology) wireMAC(node int) MAC {
-	m := mac(macPort, node)
+func (t Topology) wireMAC(node int) MAC { return t.segmentMAC(macPort, node) }
+
+// linkMAC is the MAC of a link of a node's bond.
+func (t Topology) linkMAC(node, link int) MAC { return t.segmentMAC(macLink+byte(link), node) }
+
+func (t Topology) segmentMAC(kind byte, node int) MAC {
+	m := mac(kind, node)
 	m[4] = t.Segment // 0 until here: there are fewer nodes than a byte counts
 	return m
 }

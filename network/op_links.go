@@ -189,11 +189,13 @@ type Uplink struct {
 	Role Role
 	MAC  MAC
 	MTU  unit.Bytes
+	// Number says which of the machine's cards it is, from 0: a bond has several.
+	Number int
 }
 
 // String says what the operation does.
 func (u Uplink) String() string {
-	return fmt.Sprintf("card %s, %s, MTU %d: %s", u.Device, u.MAC, int64(u.MTU), u.Role)
+	return fmt.Sprintf("card %d as %s, %s, MTU %d: %s", u.Number, u.Device, u.MAC, int64(u.MTU), u.Role)
 }
 
 // WireGuard makes a WireGuard device.

@@ -10,8 +10,8 @@ import (
 const Everywhere = -1
 
 // Part is what of a plan concerns one node, or with Everywhere all nodes, where nodes are machines of their own that are joined
-// already: there is no switch, and each node's port is a card of its machine. Pods, endpoints and paths stay as in the whole. The
-// error is a *NotPossibleError for a network that needs the nodes' links to be its own.
+// already: there is no switch, and each node's port is a card of its machine, or a bond of several. Pods, endpoints and paths stay as in the
+// whole. The error is a *NotPossibleError for a network that needs the nodes' links to be its own.
 func (p Plan) Part(node int) (Plan, error) {
 	part := p
 	part.Underlay, part.Ops, part.Settings = nil, nil, nil
@@ -24,20 +24,22 @@ func (p Plan) Part(node int) (Plan, error) {
 	if p.Found {
 		return part, nil
 	}
-	cards := 0
+	cards := map[int]int{} // by node
 	for _, op := range p.Underlay {
 		near, err := p.without(op)
 		if err != nil {
 			return Plan{}, err
 		}
-		if _, is := near.(Uplink); is {
-			cards++
+		if u, is := near.(Uplink); is {
+			u.Number = cards[u.In.Index]
+			cards[u.In.Index]++
+			near = u
 		}
 		if near != nil && part.has(spacesOf(near)[0]) {
 			part.Underlay = append(part.Underlay, near)
 		}
 	}
-	if cards != len(p.Nodes) {
+	if len(cards) != len(p.Nodes) {
 		return Plan{}, p.inseparable("it has no port on each node that a card of the node's machine could be")
 	}
 	for _, op := range p.Ops {
@@ -57,19 +59,33 @@ func (p Plan) Part(node int) (Plan, error) {
 func (p Plan) without(op Op) (Op, error) {
 	v, joins := op.(Veth)
 	if joins && p.nodeOf(v.A.In) >= 0 && v.B.In == InSwitch() {
-		if v.A.Role != RolePort {
-			return nil, p.inseparable("its nodes are joined by several links")
-		}
 		return Uplink{Device: v.A.Device, Role: v.A.Role, MAC: v.A.MAC, MTU: v.MTU}, nil
 	}
 	spaces := spacesOf(op)
 	if slices.Contains(spaces, InSwitch()) {
 		return nil, nil
 	}
-	if _, bonds := op.(Bond); bonds || len(spaces) == 0 {
+	if len(spaces) == 0 {
 		return nil, p.inseparable(fmt.Sprintf("%q needs the links between the nodes to be the network's own", op))
 	}
+	if b, bonds := op.(Bond); bonds {
+		return op, p.bondedCards(b)
+	}
 	return op, nil
+}
+
+// bondedCards refuses bonds that can't share cards with the bonds of other networks, at switches that are not the network's own.
+func (p Plan) bondedCards(b Bond) error {
+	why := ""
+	switch b.Mode {
+	case ModeLACP:
+		why = "a port of a switch agrees with one partner on its links, and each network has a bond of its own over the cards: " + ModeXOR + " shares by the same hashes"
+	case ModeBroadcast:
+		why = "packets would arrive by each link, since no switch of the network's own keeps one"
+	default:
+		return nil
+	}
+	return &NotPossibleError{Network: p.Network, Condition: "bond.mode=" + b.Mode + " over cards of machines", Why: why}
 }
 
 func (p Plan) inseparable(why string) error {

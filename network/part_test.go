@@ -1,6 +1,7 @@
 package network_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -67,21 +68,40 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// TestPartRefused: bonds need links of the network's own.
-func TestPartRefused(t *testing.T) {
-	topology, err := network.NewTopology(network.Layout{Nodes: 2, PodsPerNode: 1, Conditions: result.Conditions{LinkCount: 2, BondMode: network.ModeLACP}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := network.Find(network.Catalogue(), "host")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := n.Plan(topology)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.Part(0); err == nil {
-		t.Error("a bond of two links goes over one card")
+// TestPartOfBonds: the links of a node's bond are cards of its machine, in modes that need nothing of the other bonds over these cards.
+func TestPartOfBonds(t *testing.T) {
+	for _, mode := range network.BondModes() {
+		topology, err := network.NewTopology(network.Layout{Nodes: 2, PodsPerNode: 1, Segment: 7, Conditions: result.Conditions{LinkCount: 2, BondMode: mode, NodeLinks: "node1:3x1Gbit/s"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := network.Find(network.Catalogue(), "host")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := n.Plan(topology)
+		if err != nil {
+			t.Fatal(err)
+		}
+		part, err := p.Part(1)
+		if mode == network.ModeLACP || mode == network.ModeBroadcast {
+			if _, impossible := errors.AsType[*network.NotPossibleError](err); !impossible {
+				t.Errorf("%s: %v", mode, err)
+			}
+			continue
+		}
+		cards, bonds := network.Of[network.Uplink](part.Underlay), network.Of[network.Bond](part.Underlay)
+		if err != nil || len(cards) != 3 || len(bonds) != 1 || len(bonds[0].Links) != 3 || bonds[0].In != network.InNode(1) {
+			t.Errorf("%s: the cards %v and the bonds %v, %v", mode, cards, bonds, err)
+			continue
+		}
+		for k, c := range cards {
+			if c.Number != k || c.Name != bonds[0].Links[k] || c.MAC[4] != 7 {
+				t.Errorf("%s: link %d is %s", mode, k, c)
+			}
+		}
+		if rates := network.Of[network.Shape](part.Underlay); len(rates) != 3 {
+			t.Errorf("%s: the links have the rates %v", mode, rates)
+		}
 	}
 }

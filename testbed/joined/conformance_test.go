@@ -87,7 +87,7 @@ func spaces(t *testing.T) *joined.Driver {
 		ends := make([]net.HardwareAddr, 2)
 		for n := range nodes {
 			ends[n] = net.HardwareAddr{0x52, 0x54, 0, 0, byte(n), byte(w + 1)}
-			nodes[n].Cards = append(nodes[n].Cards, ends[n].String())
+			nodes[n].Wires = append(nodes[n].Wires, []string{ends[n].String()})
 		}
 		err := inside[1].WithFD(func(other int) error {
 			return inside[0].Do(func() error {

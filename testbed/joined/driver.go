@@ -19,9 +19,9 @@ import (
 // Node is a machine that a node is on.
 type Node struct {
 	Machine *Machine
-	// Cards are the addresses or the names of its network cards that lead to the other nodes. Each testbed takes one, the same one everywhere: the
-	// first of all nodes are on one wire, the second on another.
-	Cards []string
+	// Wires lead to the other nodes. Each testbed takes one, the same one everywhere. A wire is a network card, by its address or its name, or
+	// several, which can be a bond: it takes as many of them, from the first on, as it has links.
+	Wires [][]string
 	// Own is the machine's own network, for networks of nodes as they are found; nil where it can't be used.
 	Own *Own
 }
@@ -142,7 +142,23 @@ func (d *Driver) plan(spec testbed.Spec, name string) (network.Topology, network
 		return t, network.Plan{}, err
 	}
 	p, err := whole.Part(network.Everywhere)
+	if err == nil {
+		err = d.linked(p)
+	}
 	return t, p, err
+}
+
+// linked refuses a plan whose nodes are to have bonds of more links than their wires have cards.
+func (d *Driver) linked(p network.Plan) error {
+	for _, u := range network.Of[network.Uplink](p.Underlay) {
+		if cards := len(d.nodes[u.In.Index].Wires[0]); u.Number >= cards {
+			return &network.NotPossibleError{
+				Network: p.Network, Condition: fmt.Sprintf("a bond of %d links", u.Number+1),
+				Why: fmt.Sprintf("node%d is joined by %d: where nodes are servers, --nic take:eth2+eth3 names several cards", u.In.Index, cards),
+			}
+		}
+	}
+	return nil
 }
 
 // address gives nodes the addresses that were given for a testbed's wire: the one of its segment.
@@ -190,13 +206,13 @@ func (d *Driver) wire() (int, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for k := range d.nodes[0].Cards {
+	for k := range d.nodes[0].Wires {
 		if !d.taken[k] {
 			d.taken[k] = true
 			return k, nil
 		}
 	}
-	return 0, fmt.Errorf("all %d wires between the machines are taken: fewer networks can stand side by side, the baseline among them twice", len(d.nodes[0].Cards))
+	return 0, fmt.Errorf("all %d wires between the machines are taken: fewer networks can stand side by side, the baseline among them twice", len(d.nodes[0].Wires))
 }
 
 func (d *Driver) giveBack(wire int) {
@@ -213,7 +229,7 @@ func (d *Driver) order(spec testbed.Spec, t network.Topology, p network.Plan, no
 	case d.whole():
 		return openArgs{Spec: spec, Whole: true}
 	}
-	part := lab.NodePart{Node: node, Card: d.nodes[node].Cards[wire]}
+	part := lab.NodePart{Node: node, Cards: d.nodes[node].Wires[wire]}
 	if d.shared.Addresses != nil {
 		part.Nodes, part.Pods = t.Nodes, t.Pods
 	}

@@ -57,7 +57,7 @@ func boot(t *testing.T) *joined.Driver {
 			mac := fmt.Sprintf("52:54:00:00:%02x:%02x", n, w+1)
 			machines[n].Program = program
 			machines[n].Links = append(machines[n].Links, vm.Link{MAC: mac, End: end, MTU: mtu})
-			nodes[n].Cards = append(nodes[n].Cards, mac)
+			nodes[n].Wires = append(nodes[n].Wires, []string{mac})
 		}
 	}
 	for n, m := range machines {
@@ -240,9 +240,9 @@ func fits(t *testing.T, bed testbed.Observer, client, server testbed.Pod) {
 func testRefused(t *testing.T, driver *joined.Driver) {
 	spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "host"}
 	bonds := spec
-	bonds.Conditions = result.Conditions{LinkCount: 2, BondMode: network.ModeLACP}
+	bonds.Conditions = result.Conditions{LinkCount: 2, BondMode: network.ModeXOR}
 	var not *network.NotPossibleError
-	if err := driver.Supports(t.Context(), bonds); !errors.As(err, &not) {
+	if err := driver.Supports(t.Context(), bonds); !errors.As(err, &not) || !strings.Contains(err.Error(), "--nic take:eth2+eth3") {
 		t.Errorf("bonds over one card: %v", err)
 	}
 	three := spec

@@ -34,7 +34,7 @@ const (
 
 type openArgs struct {
 	Spec testbed.Spec `json:"spec"`
-	Part lab.NodePart `json:"part"` // its card is named as in Node
+	Part lab.NodePart `json:"part"` // its cards are named as in Node
 	// Whole has the machine build all nodes, joined there.
 	Whole bool `json:"whole,omitempty"`
 }

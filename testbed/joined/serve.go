@@ -198,14 +198,16 @@ func (s *server) open(ctx context.Context, a openArgs) (int, error) {
 		}
 		return keep(s, s.labs, l.(*lab.Testbed)), nil
 	}
-	if a.Part.Card == "" {
+	if len(a.Part.Cards) == 0 {
 		return s.openFound(ctx, a)
 	}
-	name, ok := s.cards[a.Part.Card]
-	if !ok {
-		return 0, fmt.Errorf("this machine has no network card %s", a.Part.Card)
+	for i, card := range a.Part.Cards {
+		name, ok := s.cards[card]
+		if !ok {
+			return 0, fmt.Errorf("this machine has no network card %s", card)
+		}
+		a.Part.Cards[i] = name
 	}
-	a.Part.Card = name
 	l, err := s.driver.OpenPart(ctx, a.Spec, a.Part)
 	if err != nil {
 		return 0, err

@@ -29,7 +29,7 @@ type builder struct {
 	// network; learned is what plugins gave to pods, by their number.
 	mark    string
 	cards   *cards
-	card    string // the network card for an Uplink
+	uplinks []string // the network cards for Uplinks, by their number
 	fixed   bool
 	learned map[int]learned
 	// negotiating are the bonds whose two ends have to agree on their links.

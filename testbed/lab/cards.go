@@ -216,12 +216,12 @@ type uplink struct {
 	done   bool
 }
 
-// uplink gives the card that the lab was opened with to its node.
+// uplink gives a card that the lab was opened with to its node.
 func (b *builder) uplink(op network.Uplink) (err error) {
-	if b.card == "" {
-		return errors.New("this lab was opened without a network card for its node")
+	if op.Number >= len(b.uplinks) {
+		return fmt.Errorf("this lab was opened with %d network cards for its node, and is to have card %d, counted from 0", len(b.uplinks), op.Number)
 	}
-	u := &uplink{name: b.card, op: op}
+	u := &uplink{name: b.uplinks[op.Number], op: op}
 	b.companions = append(b.companions, u)
 	if u.node, err = b.in(op.In); err != nil {
 		return err
@@ -273,7 +273,7 @@ func (u *uplink) Close() error {
 		i, found := u.node.link(u.op.Name)
 		if err = found; err == nil {
 			card := indexed(i)
-			err = errors.Join(u.node.nl.LinkSetDown(card), u.node.nl.LinkSetName(card, u.name),
+			err = errors.Join(u.node.nl.LinkSetDown(card), u.node.nl.LinkSetNoMaster(card), u.node.nl.LinkSetName(card, u.name),
 				u.origin.ns.WithFD(func(fd int) error { return u.node.nl.LinkSetNsFd(card, fd) }))
 		}
 	}

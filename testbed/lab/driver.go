@@ -30,8 +30,9 @@ type Driver struct {
 // NodePart says which part of a testbed a lab builds: one node, on a machine that is joined to the machines of the other nodes.
 type NodePart struct {
 	Node int
-	// Card is the name of the network card of this machine that leads to the others. The lab takes it, and gives it back.
-	Card string
+	// Cards are the names of the network cards of this machine that lead to the others: one, or as many as its bond has links. The lab
+	// takes them, and gives them back.
+	Cards []string `json:"cards,omitempty"`
 	// Nodes are all nodes with the pods on them, where their addresses are given; else the spec's hold. Own is this node's own
 	// namespace where nodes are used as they are found: nothing is changed there.
 	Nodes []network.Node   `json:"nodes,omitempty"`

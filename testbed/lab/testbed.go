@@ -88,7 +88,7 @@ func (l *Testbed) carryOut(ctx context.Context, p network.Plan) error {
 	b := newBuilder(l.spaces)
 	b.mark, b.cards, b.fixed = l.mark, &l.driver.cards, l.Topology.PodsOutlive
 	if l.part != nil {
-		b.card = l.part.Card
+		b.uplinks = l.part.Cards
 	}
 	err := b.apply(ctx, p.Underlay)
 	if err == nil {

@@ -3,9 +3,11 @@ package servers
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
+	"netdelta/network"
 	"netdelta/testbed/servers/server"
 	"netdelta/unit"
 )
@@ -13,7 +15,8 @@ import (
 // NIC says how each node gets its cards.
 type NIC struct {
 	Mode string // one of package server's
-	Card string // "" is the card by which the machine is reached
+	// Card is "" for the card by which the machine is reached, and several that can be a bond are "eth2+eth3".
+	Card string
 	// Function is the number of the card's virtual function.
 	Function int
 	// Addresses begin with this one and go to the end of its prefix; the zero prefix takes ones that are set aside for benchmarks.
@@ -22,7 +25,7 @@ type NIC struct {
 
 // Modes says how NICs are written.
 const Modes = "macvlan[:CARD] or ipvlan[:CARD] over a card that stays with its server (without CARD the one that it is reached by), take:CARD for a spare card, " +
-	"or vf:CARD/N for its virtual function N; each with ,ADDRESS/LENGTH where the nodes' addresses are given"
+	"or vf:CARD/N for its virtual function N; macvlan and take with CARD+CARD for bonds; each with ,ADDRESS/LENGTH where the nodes' addresses are given"
 
 // ParseNIC reads "macvlan:CARD", "ipvlan:CARD", "take:CARD", "vf:CARD/N", each with or without ",ADDRESS/LENGTH". Without a card the first two
 // mean the card by which the machine is reached; "" is macvlan.
@@ -50,6 +53,9 @@ func ParseNIC(text string) (n NIC, err error) {
 	default:
 		return fail(fmt.Sprintf("%q is no such mode", n.Mode))
 	}
+	if why := notBonded(n); why != "" {
+		return fail(why)
+	}
 	if !given {
 		return n, nil
 	}
@@ -57,6 +63,25 @@ func ParseNIC(text string) (n NIC, err error) {
 		return fail("addresses are given as the first one, with the length of its prefix: 10.0.0.200/28")
 	}
 	return n, nil
+}
+
+// notBonded says why the cards of a NIC can't be a bond; "" where they can, or are one card.
+func notBonded(n NIC) string {
+	cards := server.Cards(n.Card)
+	switch {
+	case len(cards) < 2:
+		return ""
+	case server.OneMAC(n.Mode):
+		return "the links of a bond have an address of its own, which " + n.Mode + " does not allow: take macvlan:" + n.Card + " or take:" + n.Card
+	case len(cards) > network.MaxLinks:
+		return fmt.Sprintf("a bond has up to %d links", network.MaxLinks)
+	}
+	for i, card := range cards {
+		if card == "" || slices.Contains(cards[:i], card) {
+			return "several cards are named as eth2+eth3, each once"
+		}
+	}
+	return ""
 }
 
 // wiresOf divides the given addresses among so many nodes: each has as many in a row as there are wires. The result is by wire, then by
@@ -86,16 +111,26 @@ func (n NIC) wiresOf(nodes int) (all [][]netip.Prefix, err error) {
 	return all, nil
 }
 
-// over says in words what a node has of its machine's card.
-func (n NIC) over(c server.CardReport) string {
-	text := "macvlan devices over the card " + About(c)
+// over says in words what a node has of its machine's cards.
+func (n NIC) over(all []server.CardReport) string {
+	cards, it := "the card ", "it"
+	if len(all) > 1 {
+		cards, it = "the cards ", "each"
+	}
+	for i, c := range all {
+		if i > 0 {
+			cards += " and "
+		}
+		cards += About(c)
+	}
+	text := "macvlan devices over " + cards
 	switch n.Mode {
 	case server.IPVlan:
-		text = "ipvlan devices over the card " + About(c)
+		text = "ipvlan devices over " + cards
 	case server.Take:
-		text = "to itself the card " + About(c) + ", with macvlan devices over it"
+		text = "to itself " + cards + ", with macvlan devices over " + it
 	case server.VF:
-		text = fmt.Sprintf("to itself the virtual function %d of the card %s, with ipvlan devices over it", n.Function, About(c))
+		text = fmt.Sprintf("to itself the virtual function %d of %s, with ipvlan devices over it", n.Function, cards)
 	}
 	if n.Addresses.IsValid() {
 		text += fmt.Sprintf(", with addresses from %s", n.Addresses)

@@ -18,6 +18,7 @@ func TestParseNIC(t *testing.T) {
 		"ipvlan:eth1,10.0.0.200/28": {Mode: server.IPVlan, Card: "eth1", Addresses: given},
 		"take:eth2,10.0.0.200/28":   {Mode: server.Take, Card: "eth2", Addresses: given},
 		"vf:eth2/3":                 {Mode: server.VF, Card: "eth2", Function: 3},
+		"take:eth2+eth3":            {Mode: server.Take, Card: "eth2+eth3"},
 	} {
 		if got, err := ParseNIC(text); err != nil || got != want {
 			t.Errorf("%q: %+v, %v; want %+v", text, got, err, want)
@@ -25,7 +26,7 @@ func TestParseNIC(t *testing.T) {
 	}
 	for text, says := range map[string]string{
 		"eth1": "no such mode", "take": "has to be named", "take:": "has to be named", "vf:eth2": "by its card and its number", "vf:/1": "by its card",
-		"vf:eth2/-1": "by its card", "ipvlan:eth1,10.0.0.200": "length of its prefix", ":eth1": "no such mode",
+		"vf:eth2/-1": "by its card", "ipvlan:eth1+eth2": "take:eth1+eth2", "take:eth1+": "each once", "macvlan:eth1+eth1": "each once", "ipvlan:eth1,10.0.0.200": "length of its prefix", ":eth1": "no such mode",
 	} {
 		if _, err := ParseNIC(text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", text, err, says)

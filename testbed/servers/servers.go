@@ -104,7 +104,7 @@ func Open(ctx context.Context, o Options) (s *Servers, err error) {
 	nodes, failed := make([]joined.Node, len(o.Machines)), make([]error, len(o.Machines))
 	each(o.Machines, func(i int, at Carrier) {
 		if s.links[i], s.machines[i], failed[i] = node(ctx, at, s.order(i)); failed[i] == nil {
-			nodes[i] = joined.Node{Machine: s.machines[i], Cards: server.Wires(s.wires), Own: o.own(s.links[i].report.Card)}
+			nodes[i] = joined.Node{Machine: s.machines[i], Wires: server.Wires(s.wires, o.NIC.Card), Own: o.own(s.links[i].report.Card)}
 		}
 	})
 	if err := errors.Join(failed...); err != nil {
@@ -133,7 +133,7 @@ func (s *Servers) order(i int) server.Order {
 	nic := s.options.NIC
 	return server.Order{
 		Do: server.Node, Folder: s.session.folder(), Mode: nic.Mode, Card: nic.Card, Function: nic.Function,
-		MACs: s.session.macs(i, s.wires), Silence: s.options.Silence,
+		MACs: s.session.macs(i, s.wires*len(server.Cards(nic.Card))), Silence: s.options.Silence,
 	}
 }
 
@@ -225,10 +225,10 @@ func (s *Servers) describe(_ context.Context, e result.Environment) (result.Envi
 		}
 		e.Servers = append(e.Servers, result.Server{
 			Name: l.name, Kernel: r.Kernel, Arch: r.Arch, OS: r.OS, Virtual: r.Virtual, CPU: r.CPU,
-			Mode: s.options.NIC.Mode, Card: r.Card.Name, Driver: r.Card.Driver, MTU: r.Card.MTU, Speed: r.Card.Speed,
+			Mode: s.options.NIC.Mode, Card: r.Names(), Driver: r.Card.Driver, MTU: r.Card.MTU, Speed: r.Card.Speed,
 			Queues: r.Card.Queues, Interrupts: r.Card.Interrupts, Bond: r.Card.Bond,
 		})
-		notes = append(notes, fmt.Sprintf("node%d is %s: %d x %s, Linux %s; its node has %s", i, l.name, r.CPU.Count, r.CPU.Model, r.Kernel, s.options.NIC.over(r.Card)))
+		notes = append(notes, fmt.Sprintf("node%d is %s: %d x %s, Linux %s; its node has %s", i, l.name, r.CPU.Count, r.CPU.Model, r.Kernel, s.options.NIC.over(r.Chosen())))
 	}
 	return e, notes, nil
 }

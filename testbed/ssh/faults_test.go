@@ -54,7 +54,7 @@ func TestFaults(t *testing.T) {
 		{"no sudo", func(o *ssh.Options) { o.Nodes[1].Host, o.Sudo = "daemon@"+f.names[1], true }, nil, []string{"daemon@" + f.names[1]}},
 		{"full disk", func(*ssh.Options) {}, full, []string{f.names[1], "No space left on device", "free 20 MB"}},
 		{"other version", func(o *ssh.Options) { o.Program = func(string) (string, error) { return old, nil } }, nil, []string{f.names[0], f.names[1], "another version"}},
-		{"no such card", func(o *ssh.Options) { o.NIC = servers.NIC{Mode: "take", Card: "eth7"} }, nil, []string{"no card eth7", "eth0, eth1"}},
+		{"no such card", func(o *ssh.Options) { o.NIC = servers.NIC{Mode: "take", Card: "eth7"} }, nil, []string{"no card eth7", "eth0, eth1, eth2"}},
 		{"its only card", func(o *ssh.Options) { o.NIC = servers.NIC{Mode: "take", Card: "eth0"} }, nil, []string{"eth0", "SSH connection goes over it"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -27,8 +27,8 @@ import (
 	"netdelta/testbed/vm/image"
 )
 
-// guests are SSH servers that are machines with kernels of their own. Each has the card mgmt, by which it is reached, and the card data,
-// which has virtual functions.
+// guests are SSH servers that are machines with kernels of their own. Each has the card mgmt, by which it is reached, and the cards data and
+// more, each on a switch of its own. Of two guests the card data has virtual functions.
 type guests struct {
 	*lan
 	image    image.Image
@@ -50,7 +50,7 @@ func serverFiles(t *testing.T, folder string) []vm.File {
 	return files
 }
 
-func newGuests(t *testing.T) *guests {
+func newGuests(t *testing.T, count int) *guests {
 	t.Helper()
 	require.Guests(t)
 	i, err := image.Build(t.Context(), image.Options{})
@@ -59,13 +59,13 @@ func newGuests(t *testing.T) *guests {
 		require.Need(t, lacks.Need, false)
 	}
 	must(t, err)
-	g := &guests{lan: newLAN(t), image: i, booted: make([]*vm.Guest, 2)}
+	g := &guests{lan: newLAN(t), image: i, booted: make([]*vm.Guest, count)}
 	files := serverFiles(t, g.folder)
 	for n := range g.booted {
 		dir, _ := g.add(t)
 		m := vm.Machine{Program: g.program, Archives: []image.Archive{image.Base}, Memory: 512 << 20, Files: append([]vm.File{{Host: dir, Guest: "/server"}}, files...)}
-		for c, to := range []string{"lan", "spare"} {
-			m.Links = append(m.Links, vm.Link{MAC: guestMAC(n, c), End: g.tap(t, fmt.Sprintf("tap%d-%d", n, c), to), Tap: true, Functions: to == "spare"})
+		for c, to := range []string{"lan", "spare", "other"} {
+			m.Links = append(m.Links, vm.Link{MAC: guestMAC(n, c), End: g.tap(t, fmt.Sprintf("tap%d-%d", n, c), to), Tap: true, Functions: to == "spare" && count == 2})
 		}
 		g.machines = append(g.machines, m)
 	}
@@ -103,7 +103,7 @@ func (l *lan) tap(t *testing.T, name, at string) (end *os.File) {
 			return err
 		}
 		end = tap.Fds[0]
-		return errors.Join(netlink.LinkSetMaster(tap, bridge), netlink.LinkSetUp(tap))
+		return errors.Join(netlink.LinkSetMTU(tap, 9000), netlink.LinkSetMaster(tap, bridge), netlink.LinkSetUp(tap))
 	}))
 	t.Cleanup(func() { _ = end.Close() })
 	return end
@@ -112,10 +112,10 @@ func (l *lan) tap(t *testing.T, name, at string) (end *os.File) {
 // startServer names the cards of a guest, gives them addresses and becomes the SSH server.
 const startServer = `set -e
 name() { for d in /sys/class/net/*; do if [ "$(cat $d/address)" = "$1" ]; then ip link set ${d##*/} name $2; fi; done; }
-name %[1]s mgmt; name %[2]s data
+name %[1]s mgmt; name %[2]s data; name %[5]s more
 ip addr add %[3]s/24 dev mgmt; ip link set mgmt up
 ip addr add %[4]s/24 dev data; ip link set data up
-until [ "$(cat /sys/class/net/data/carrier)" = 1 ]; do sleep 0.1; done
+for card in mgmt data; do until [ "$(cat /sys/class/net/$card/operstate)" = up ]; do sleep 0.1; done; done
 mkdir -p /run/sshd /run/server; cp /server/* /run/server/
 exec /usr/sbin/sshd -D -e -f /run/server/sshd_config`
 
@@ -126,7 +126,7 @@ func (g *guests) boot(t *testing.T, n int) error {
 		return err
 	}
 	g.booted[n] = b
-	text := fmt.Sprintf(startServer, guestMAC(n, 0), guestMAC(n, 1), g.names[n], g.data(n))
+	text := fmt.Sprintf(startServer, guestMAC(n, 0), guestMAC(n, 1), g.names[n], g.data(n), guestMAC(n, 2))
 	_, err = b.Exec(context.WithoutCancel(t.Context()), vm.Command{Path: "/bin/sh", Args: []string{"-c", text}})
 	return err
 }
@@ -168,7 +168,7 @@ func (g *guests) unchanged(t *testing.T, before []string) {
 // TestServersInGuests: servers with kernels of their own have ipvlan devices over bonds and virtual functions, and one that starts again in the middle of
 // a run, with a card taken, costs the builds under way.
 func TestServersInGuests(t *testing.T) {
-	g := newGuests(t)
+	g := newGuests(t, 2)
 	before := []string{g.state(t, 0), g.state(t, 1)}
 	for _, c := range []struct{ nic, carries, takes, refuses string }{
 		{"ipvlan:pair,10.98.0.128/25", "vxlan", "wireguard", "routed"},

@@ -18,7 +18,7 @@ import (
 	"netdelta/testbed/ssh"
 )
 
-// lan is a controller's network namespace with two switches that servers are on, what they are told, and the ssh that reaches them.
+// lan is a controller's network namespace with three switches that servers are on, what they are told, and the ssh that reaches them.
 type lan struct {
 	folder  string
 	holder  *exec.Cmd
@@ -51,7 +51,7 @@ func newLAN(t *testing.T) *lan {
 	l.public = keygen(t, filepath.Join(l.folder, "key"))
 	l.holder, _, l.between = start(t, "hold", l.folder, 0)
 	must(t, l.between.Do(func() error {
-		for _, name := range []string{"lan", "spare"} {
+		for _, name := range []string{"lan", "spare", "other"} {
 			if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: name}}); err != nil {
 				return err
 			}

@@ -123,7 +123,7 @@ func TestKilled(t *testing.T) {
 	p := newProgram(t, f.lan)
 	must(t, os.WriteFile(filepath.Join(p.dir, "small.yaml"), []byte(strings.NewReplacer("builds: 6, rounds: 3", "builds: 500, rounds: 5, margin: 0%", "baseline: metal", "baseline: host", "[metal, ", "[").Replace(study)), 0o600))
 	before := f.before(t)
-	cmd := p.command(t.Context(), "run", "small.yaml", "--quiet", "--out", "out", "--nodes", f.nodes(), "--nic", "take:eth1")
+	cmd := p.command(t.Context(), "run", "small.yaml", "--quiet", "--out", "out", "--nodes", f.nodes(), "--nic", "take:eth1+eth2")
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
 	must(t, cmd.Start())

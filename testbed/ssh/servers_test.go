@@ -200,7 +200,7 @@ func start(t *testing.T, role, dir string, flags uintptr) (*exec.Cmd, io.WriteCl
 // serverMTU is the MTU of the servers' cards.
 const serverMTU = 1500
 
-// newFarm starts so many servers. Each has eth0, by which it is reached, and a spare card eth1, on a switch of its own.
+// newFarm starts so many servers. Each has eth0, by which it is reached, and the spare cards eth1 and eth2, each on a switch of its own.
 func newFarm(t *testing.T, count int) *farm {
 	t.Helper()
 	f := &farm{lan: newLAN(t)}
@@ -208,7 +208,7 @@ func newFarm(t *testing.T, count int) *farm {
 		dir, address := f.add(t)
 		cmd, in, ns := start(t, "sshd", dir, syscall.CLONE_NEWNS|syscall.CLONE_NEWUTS|syscall.CLONE_NEWPID)
 		f.servers, f.inside = append(f.servers, cmd), append(f.inside, ns)
-		for c, to := range []string{"lan", "spare"} {
+		for c, to := range []string{"lan", "spare", "other"} {
 			must(t, ns.WithFD(func(fd int) error {
 				return f.between.Do(func() error {
 					bridge, err := netlink.LinkByName(to)
@@ -229,7 +229,7 @@ func newFarm(t *testing.T, count int) *farm {
 			}))
 		}
 		must(t, ns.Do(func() error {
-			return errors.Join(up("lo", ""), up("eth0", address+"/24"), up("eth1", fmt.Sprintf("10.98.0.%d/24", i+1)))
+			return errors.Join(up("lo", ""), up("eth0", address+"/24"), up("eth1", fmt.Sprintf("10.98.0.%d/24", i+1)), up("eth2", fmt.Sprintf("10.97.0.%d/24", i+1)))
 		}))
 		_, err := in.Write([]byte{0})
 		must(t, err)

@@ -17,17 +17,20 @@ import (
 )
 
 // give gives the node its devices. The function that is returned puts back what the server had, and is called also after a failure.
-func (o Order) give(own, node *netns.Namespace, card string) (back func() error, err error) {
+func (o Order) give(own, node *netns.Namespace, cards []string) (back func() error, err error) {
 	from := own
 	if o.Mode == Take || o.Mode == VF {
-		t, err := o.take(own, card)
+		all, err := o.take(own, cards)
 		if err != nil {
 			return nil, err
 		}
-		card = t.Name
 		back = func() error {
-			if err := t.giveBack(own, node); err != nil {
-				return err
+			var failed error
+			for _, t := range all {
+				failed = errors.Join(failed, t.giveBack(own, node))
+			}
+			if failed != nil {
+				return failed
 			}
 			return os.Remove(filepath.Join(o.Folder, CardFile))
 		}
@@ -35,29 +38,41 @@ func (o Order) give(own, node *netns.Namespace, card string) (back func() error,
 		if o.Mode == VF {
 			mtu = 0 // a function has no more than its card, which stays with the server
 		}
-		if err := t.move(own, node, mtu); err != nil {
-			return back, err
+		cards = nil
+		for _, t := range all {
+			if err := t.move(own, node, mtu); err != nil {
+				return back, err
+			}
+			cards = append(cards, t.Name)
 		}
 		from = node
 	}
 	return back, node.WithFD(func(fd int) error {
-		return from.Do(func() error { return o.wires(card, fd) })
+		return from.Do(func() error {
+			each := len(o.MACs) / len(cards)
+			for k, card := range cards {
+				if err := o.devices(card, fd, k*each, each); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	})
 }
 
-// wires makes the devices over a card of the calling thread's namespace, in another one. They end with that one.
-func (o Order) wires(card string, in int) error {
+// devices makes so many devices, numbered from the first one on, over a card of the calling thread's namespace, in another one. They end with
+// that one.
+func (o Order) devices(card string, in, first, count int) error {
 	parent, err := netlink.LinkByName(card)
 	if err != nil {
 		return fmt.Errorf("find the card %s: %w", card, err)
 	}
-	names := Wires(len(o.MACs))
-	for i, text := range o.MACs {
+	for i, text := range o.MACs[first : first+count] {
 		mac, err := net.ParseMAC(text)
 		if err != nil {
 			return err
 		}
-		a := netlink.LinkAttrs{Name: names[i], ParentIndex: parent.Attrs().Index, Namespace: netlink.NsFd(in), MTU: parent.Attrs().MTU}
+		a := netlink.LinkAttrs{Name: deviceName(first + i), ParentIndex: parent.Attrs().Index, Namespace: netlink.NsFd(in), MTU: parent.Attrs().MTU}
 		kind := Macvlan
 		if OneMAC(o.Mode) {
 			kind = IPVlan
@@ -120,30 +135,36 @@ type routing struct {
 	MTU      int    `json:"mtu,omitempty"`
 }
 
-// take notes what is about to be taken: the card, or its virtual function.
-func (o Order) take(own *netns.Namespace, card string) (t taken, err error) {
+// take notes what is about to be taken: the cards, or the virtual function of one.
+func (o Order) take(own *netns.Namespace, cards []string) (all []taken, err error) {
 	err = own.Do(func() error {
+		look := noted
 		if o.Mode == VF {
-			t, err = o.function(card)
-		} else {
-			t, err = noted(card)
+			look = o.function
 		}
-		return err
+		for _, card := range cards {
+			t, err := look(card)
+			if err != nil {
+				return err
+			}
+			all = append(all, t)
+		}
+		return nil
 	})
 	if err == nil {
-		err = o.note(t)
+		err = o.note(all...)
 	}
-	return t, err
+	return all, err
 }
 
-// note writes into the supervisor's folder what the card is like.
-func (o Order) note(t taken) error {
-	text, err := json.Marshal(t)
+// note writes into the supervisor's folder what the cards are like.
+func (o Order) note(all ...taken) error {
+	text, err := json.Marshal(all)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(o.Folder, CardFile), text, 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("note what the card %s is like: %w", t.Name, err)
+		return fmt.Errorf("note what the cards are like that are taken: %w", err)
 	}
 	return nil
 }

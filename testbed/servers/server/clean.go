@@ -62,23 +62,25 @@ func left(folder string) bool {
 	return err == nil && who.Dead()
 }
 
-// putBack makes a card what it was that a supervisor had taken, and removes its folder.
+// putBack makes the cards what they were that a supervisor had taken, and removes its folder.
 func putBack(folder string) (done []string, err error) {
 	text, err := os.ReadFile(filepath.Join(folder, CardFile))
 	if err == nil {
-		var t taken
-		if err := json.Unmarshal(text, &t); err != nil {
-			return nil, fmt.Errorf("read what a card was like: %w", err)
+		var all []taken
+		if err := json.Unmarshal(text, &all); err != nil {
+			return nil, fmt.Errorf("read what cards were like: %w", err)
 		}
 		own, err := netns.Own()
 		if err != nil {
 			return nil, err
 		}
 		defer func() { _ = own.Close() }()
-		if err := t.giveBack(own, nil); err != nil {
-			return nil, err
+		for _, t := range all {
+			if err := t.giveBack(own, nil); err != nil {
+				return nil, err
+			}
+			done = append(done, "card "+t.Name+", as it was")
 		}
-		done = append(done, "card "+t.Name+", as it was")
 	}
 	return append(done, "directory "+folder), os.RemoveAll(folder)
 }

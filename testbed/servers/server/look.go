@@ -17,43 +17,56 @@ import (
 	"netdelta/testbed/lab"
 )
 
-// look finds the card that the order means, and reports on the server.
-func (o Order) look() (card string, r Report, err error) {
+// look finds the cards that the order means, and reports on the server.
+func (o Order) look() (cards []string, r Report, err error) {
 	found, err := machine.Describe(machine.Version())
 	if err != nil {
-		return "", r, err
+		return nil, r, err
 	}
 	r = Report{
 		Host: found.Hostname, Kernel: found.Kernel, Arch: found.Arch, OS: found.OS, CPU: found.CPU, Virtual: found.Virtual, Clock: found.Clock,
 	}
 	if err := o.lookAtCards(&r); err != nil {
-		return "", r, err
+		return nil, r, err
 	}
 	if o.Do == Look {
 		r.Rights, r.Networks = tried()
-		return "", r, nil
+		return nil, r, nil
 	}
-	switch {
-	case r.Card.Name == "" && o.Card == "":
-		return "", r, fmt.Errorf("no card of this server has the address %s, by which it was reached: name one by --nic macvlan:CARD (there are %s)", o.Address, names(r.Cards))
-	case r.Card.Name == "":
-		return "", r, fmt.Errorf("this server has no card %s: there are %s", o.Card, names(r.Cards))
-	case o.Mode == Take && r.Card.NotTaken != "":
-		return "", r, fmt.Errorf("the card %s can't be taken: %s; name a spare one, or --nic macvlan:%s", r.Card.Name, r.Card.NotTaken, r.Card.Name)
-	case o.Mode == VF && r.Card.Functions == 0:
-		return "", r, fmt.Errorf("the card %s can have no virtual functions: name one that can, or take it as a whole by --nic take:%s", r.Card.Name, r.Card.Name)
-	case !r.Card.Up && o.Mode != Take:
-		return "", r, fmt.Errorf("the card %s is down: bring it up, name another, or have it taken by --nic take:%s", r.Card.Name, r.Card.Name)
+	for i, c := range r.Chosen() {
+		if err := o.refuses(c, Cards(o.Card)[i], r); err != nil {
+			return nil, r, err
+		}
+		cards = append(cards, c.Name)
 	}
-	return r.Card.Name, r, nil
+	return cards, r, nil
 }
 
-// lookAtCards reports on all cards, and on the one that the order means.
+// refuses says why the node can't have a card in the order's mode. A card without a name was not found under the name asked for.
+func (o Order) refuses(c CardReport, asked string, r Report) error {
+	switch {
+	case c.Name == "" && asked == "":
+		return fmt.Errorf("no card of this server has the address %s, by which it was reached: name one by --nic macvlan:CARD (there are %s)", o.Address, names(r.Cards))
+	case c.Name == "":
+		return fmt.Errorf("this server has no card %s: there are %s", asked, names(r.Cards))
+	case o.Mode == Take && c.NotTaken != "":
+		return fmt.Errorf("the card %s can't be taken: %s; name a spare one, or --nic macvlan:%s", c.Name, c.NotTaken, c.Name)
+	case o.Mode == VF && c.Functions == 0:
+		return fmt.Errorf("the card %s can have no virtual functions: name one that can, or take it as a whole by --nic take:%s", c.Name, c.Name)
+	case !c.Up && o.Mode != Take:
+		return fmt.Errorf("the card %s is down: bring it up, name another, or have it taken by --nic take:%s", c.Name, c.Name)
+	}
+	return nil
+}
+
+// lookAtCards reports on all cards, and on those that the order means.
 func (o Order) lookAtCards(r *Report) error {
 	links, err := linksHere()
 	if err != nil {
 		return err
 	}
+	asked := Cards(o.Card)
+	chosen := make([]CardReport, len(asked))
 	for _, l := range links {
 		if l.Attrs().Flags&net.FlagLoopback != 0 || len(l.Attrs().HardwareAddr) == 0 {
 			continue
@@ -73,10 +86,13 @@ func (o Order) lookAtCards(r *Report) error {
 			return err
 		}
 		r.Cards = append(r.Cards, c)
-		if c.Name == o.Card || o.Card == "" && has {
-			r.Card = c
+		for i, name := range asked {
+			if c.Name == name || name == "" && has {
+				chosen[i] = c
+			}
 		}
 	}
+	r.Card, r.Further = chosen[0], chosen[1:]
 	return nil
 }
 

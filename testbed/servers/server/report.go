@@ -11,18 +11,32 @@ import (
 
 // Report is what a server says of itself and of its card.
 type Report struct {
-	Host    string       `json:"host"`
-	Kernel  string       `json:"kernel"`
-	Arch    string       `json:"arch"`
-	OS      string       `json:"os"`
-	CPU     result.CPU   `json:"cpu"`
-	Virtual string       `json:"virtual,omitempty"`
-	Clock   string       `json:"clock"`
-	Card    CardReport   `json:"card"`
+	Host    string     `json:"host"`
+	Kernel  string     `json:"kernel"`
+	Arch    string     `json:"arch"`
+	OS      string     `json:"os"`
+	CPU     result.CPU `json:"cpu"`
+	Virtual string     `json:"virtual,omitempty"`
+	Clock   string     `json:"clock"`
+	Card    CardReport `json:"card"`
+	// Further are the cards that were named after Card, in that order.
+	Further []CardReport `json:"further,omitempty"`
 	Cards   []CardReport `json:"cards"`
 	// Rights says what this user may not do that a node takes; "" where nothing is lacking. Networks are found out only where it is looked.
 	Rights   string          `json:"rights,omitempty"`
 	Networks []NetworkReport `json:"networks,omitempty"`
+}
+
+// Chosen are the cards that the node has, or has devices over.
+func (r Report) Chosen() []CardReport { return append([]CardReport{r.Card}, r.Further...) }
+
+// Names is how the chosen cards are written: "eth2+eth3".
+func (r Report) Names() string {
+	text := r.Card.Name
+	for _, c := range r.Further {
+		text += "+" + c.Name
+	}
+	return text
 }
 
 // NetworkReport says why a server lacks a network; Why is "" where it has it.

@@ -42,13 +42,22 @@ const (
 // OneMAC says that all devices of a node have one MAC address in a mode, so that packets find theirs by the address of its node alone.
 func OneMAC(mode string) bool { return mode == IPVlan || mode == VF }
 
-// Wires are the names of so many devices of a node.
-func Wires(count int) (names []string) {
-	for i := range count {
-		names = append(names, fmt.Sprintf("wire%d", i))
+// Cards are the names of the cards that are written as "eth2+eth3"; "" is one without a name.
+func Cards(text string) []string { return strings.Split(text, "+") }
+
+// Wires are the names of the devices of a node by which so many testbeds reach other nodes: each has one device over each card.
+func Wires(count int, cards string) [][]string {
+	all := make([][]string, count)
+	for w := range all {
+		for k := range Cards(cards) {
+			all[w] = append(all[w], deviceName(k*count+w))
+		}
 	}
-	return names
+	return all
 }
+
+// deviceName is the name of a device of a node, by its number: those over the first card come first.
+func deviceName(number int) string { return fmt.Sprintf("wire%d", number) }
 
 // What a supervisor is started for.
 const (
@@ -63,13 +72,13 @@ type Order struct {
 	Do string `json:"do"`
 	// Folder is the private folder that the program was sent to, or that is made where it came another way. It is removed at the end.
 	Folder string `json:"folder"`
-	// Mode and Card say how the node gets its cards. Where Card is "", it is the card with the address Address, by which the server was
-	// reached. Function is the number of the card's virtual function.
+	// Mode and Card say how the node gets its cards, of which Card may name several (Cards). Where Card is "", it is the card with the
+	// address Address, by which the server was reached. Function is the number of the card's virtual function.
 	Mode     string `json:"mode"`
 	Card     string `json:"card"`
 	Function int    `json:"function,omitempty"`
 	Address  string `json:"address"`
-	// MACs are the addresses of the devices to make, as many as there are to be, also where they have the card's.
+	// MACs are the addresses of the devices to make, as many as there are to be over all cards, also where they have the card's.
 	MACs []string `json:"macs"`
 	// Peers are the addresses of the servers that Ways lead to.
 	Peers []string `json:"peers,omitempty"`
@@ -86,7 +95,7 @@ const (
 // ownerFile has the mark of the supervisor.
 const ownerFile = "owner"
 
-// CardFile is the file of the folder that says what a card was like that the supervisor took.
+// CardFile is the file of the folder that says what the cards were like that the supervisor took.
 const CardFile = "card.json"
 
 // grace is how long a node has to give back what it has when it is told to end.
@@ -143,7 +152,7 @@ func (o Order) carryOut(ctx context.Context, in io.Reader, out io.Writer) error 
 		return err
 	}
 	defer func() { _ = own.Close() }() // it ends with the process in any case
-	card, report, err := o.look()
+	cards, report, err := o.look()
 	if err != nil {
 		return err
 	}
@@ -153,11 +162,11 @@ func (o Order) carryOut(ctx context.Context, in io.Reader, out io.Writer) error 
 	if o.Do == Look {
 		return nil
 	}
-	return o.beNode(ctx, own, card, in, out)
+	return o.beNode(ctx, own, cards, in, out)
 }
 
 // beNode starts the node, gives it its cards and stays until it has ended.
-func (o Order) beNode(ctx context.Context, own *netns.Namespace, card string, in io.Reader, out io.Writer) (err error) {
+func (o Order) beNode(ctx context.Context, own *netns.Namespace, cards []string, in io.Reader, out io.Writer) (err error) {
 	ready, release, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("make a pipe: %w", err)
@@ -184,7 +193,7 @@ func (o Order) beNode(ctx context.Context, own *netns.Namespace, card string, in
 		// Kept open: a card that was taken must not be lost with the node.
 		defer func() { _ = ns.Close() }()
 		var back func() error
-		if back, err = o.give(own, ns, card); back != nil {
+		if back, err = o.give(own, ns, cards); back != nil {
 			defer func() { err = errors.Join(err, back()) }()
 		}
 	}

@@ -235,7 +235,7 @@ func OpenNodes(ctx context.Context, i image.Image) (g *Nodes, err error) {
 		return nil, err
 	}
 	machines := make([]vm.Machine, NodesMost)
-	cards := make([][]string, NodesMost)
+	joining := make([][][]string, NodesMost)
 	var ends []*os.File
 	defer func() {
 		for _, e := range ends {
@@ -252,7 +252,7 @@ func OpenNodes(ctx context.Context, i image.Image) (g *Nodes, err error) {
 			mac := fmt.Sprintf("52:54:00:6e:%02x:%02x", n+1, w+1)
 			machines[n].Program = sent
 			machines[n].Links = append(machines[n].Links, vm.Link{MAC: mac, End: end, MTU: guestMTU})
-			cards[n] = append(cards[n], mac)
+			joining[n] = append(joining[n], []string{mac})
 		}
 	}
 	g = &Nodes{image: i, booted: make([]*vm.Guest, NodesMost)}
@@ -275,7 +275,7 @@ func OpenNodes(ctx context.Context, i image.Image) (g *Nodes, err error) {
 			var m *joined.Machine
 			if m, err = joined.Connect(ctx, p); err == nil {
 				g.machines = append(g.machines, m)
-				nodes[n] = joined.Node{Machine: m, Cards: cards[n]}
+				nodes[n] = joined.Node{Machine: m, Wires: joining[n]}
 			}
 		}
 	}
