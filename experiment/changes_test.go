@@ -285,6 +285,23 @@ func TestBaselineIsAState(t *testing.T) {
 	}
 }
 
+// A plan whose deltas are across visits offers host, by which what all that is measured in a visit shares can be taken out; no other plan does.
+func TestPlanOffersAReference(t *testing.T) {
+	for _, c := range []struct {
+		baseline string
+		networks []string
+		want     bool
+	}{{"pod", []string{"pod"}, true}, {"pod", []string{"host", "pod"}, false}, {"host", []string{"host", "pod"}, false}} {
+		s := small(c.networks, result.CrossNode)
+		s.Baseline = c.baseline
+		own, _ := changingStudy(t, s, testbed.Change{Network: "slow"})
+		offered := slices.ContainsFunc(own.Run.Notes, func(n string) bool { return strings.Contains(n, "with host among the networks") })
+		if offered != c.want {
+			t.Errorf("%v against %s: %q", c.networks, c.baseline, own.Run.Notes)
+		}
+	}
+}
+
 // orderly fails unless all that stood under a state was opened and closed under it.
 func orderly(t *testing.T, said []string) {
 	t.Helper()

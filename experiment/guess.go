@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -133,4 +134,8 @@ func (p *Plan) planStates(s *study.Study) {
 	}
 	p.Notes = append(p.Notes, fmt.Sprintf("the cluster was changed for %s: each change was made anew in builds of its own, and undone after each; %s",
 		strings.Join(changed, ", "), how))
+	if s.AcrossStates() && !slices.Contains(s.Networks, study.HostNetwork) {
+		p.Notes = append(p.Notes, fmt.Sprintf("what the machines are like during a visit stays in deltas across visits: with %s among the networks it can be taken out of them",
+			study.HostNetwork))
+	}
 }

@@ -84,18 +84,33 @@ measure() {
 	trap - EXIT
 }
 
+# delta has jq print a delta in percent, with its interval.
+delta='def pct: (. - 1) * 1000 | round / 10 | if . > 0 then "+\(.)" else "\(.)" end;
+	def delta: if . == null then "-" else "\(.ratio | pct)% [\(.ratio_low | pct), \(.ratio_high | pct)]" end;'
+
 # table WORKLOAD prints the costs of a workload under all CNIs: across nodes, and in the last two columns on one node.
 table() {
 	local cni
 	printf '\n### %s\n\n| CNI | host | pod | pod against host | clusterip against host | on one node: pod | clusterip |\n| --- | --: | --: | --: | --: | --: | --: |\n' "$1"
 	for cni in "${cnis[@]}"; do
-		jq -r --arg cni "$cni" --arg workload "$1" '
-			def pct: (. - 1) * 1000 | round / 10 | if . > 0 then "+\(.)" else "\(.)" end;
+		jq -r --arg cni "$cni" --arg workload "$1" "$delta"'
 			def amount($unit): if $unit == "ns" then "\(. / 100 | round / 10) µs" elif $unit == "bit/s" then "\(. / 1e8 | round / 10) Gbit/s" else "\(round)/s" end;
-			def delta: if . == null then "-" else "\(.ratio | pct)% [\(.ratio_low | pct), \(.ratio_high | pct)]" end;
 			def of($placement): [.deltas[] | select(.headline and .workload == $workload and .placement == $placement)] | INDEX(.network);
 			of("cross-node") as $across | of("same-node") as $one | $across.pod | select(. != null) |
 			"| `\($cni)` | \(.baseline_value | amount($across.pod.unit)) | \(.value | amount($across.pod.unit)) | \(delta) | \($across.clusterip | delta) | \($one.pod | delta) | \($one.clusterip | delta) |"
+		' "$out/$cni/run/result.json"
+	done
+}
+
+# processors prints how much processor time both ends of a way between nodes take: for a transaction of tcp-rr, and for a gigabyte of a stream.
+processors() {
+	local cni
+	printf '\n### Processor time across nodes\n\n| CNI | a round trip: host | pod | pod against host | a gigabyte: host | pod | pod against host |\n| --- | --: | --: | --: | --: | --: | --: |\n'
+	for cni in "${cnis[@]}"; do
+		jq -r --arg cni "$cni" "$delta"'
+			def amount: if .unit == "ns" then [.baseline_value, .value | "\(. / 100 | round / 10) µs"] else [.baseline_value, .value | "\(. * 1000 | round / 1000) s"] end;
+			[.deltas[] | select(.metric == "cpu" and .placement == "cross-node" and .network == "pod")] | INDEX(.workload) |
+			"| `\($cni)` | " + ([."tcp-rr", ."tcp-stream" | if . == null then "-", "-", "-" else amount[], delta end] | join(" | ")) + " |"
 		' "$out/$cni/run/result.json"
 	done
 }
@@ -111,6 +126,7 @@ proved() {
 tables() {
 	local cni workload
 	for workload in tcp-rr udp-rr tcp-crr tcp-stream http; do table "$workload"; done
+	processors
 	proved
 	printf '\n### Agents\n\n| CNI | in force after | a pod is ready after, median (at most) | memory and processor time at rest, of each program of a node | while pods come and go |\n| --- | --: | --: | --- | --- |\n'
 	for cni in "${cnis[@]}"; do
