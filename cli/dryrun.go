@@ -107,7 +107,7 @@ func firstOf(ids []string) string {
 // printSteps prints each command that changes the testbed, and what undoes it.
 func printSteps(out ui.Text, s *study.Study) {
 	if demands := s.Demands(); len(demands) > 0 {
-		out.Put("\nwhat is done besides\n")
+		out.Put("\nwhat the run would do beyond measuring, once you agree or give --%s\n", trustFlag)
 		for _, d := range demands {
 			out.Put("    %s\n", d.Says)
 		}

@@ -33,7 +33,7 @@ const clusterTopic = "cluster-networks"
 
 func topics() []topic {
 	return []topic{
-		{"networks", "how pods are attached and reach each other", networkEntries},
+		{"networks", "how pods are attached and reach each other (here: in a lab; vm: with --testbed vm)", networkEntries},
 		{clusterTopic, "how pods of a Kubernetes cluster reach each other (--testbed kubernetes)", clusterNetworkEntries},
 		{"products", "names that --networks takes for the network that stands in for a product's datapath", productEntries},
 		{"workloads", "what runs across a network", workloadEntries},

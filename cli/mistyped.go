@@ -41,7 +41,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// args turns the library's complaint about a verb's arguments into a usage error that shows what the verb takes.
+// args says what a verb takes in place of the library's complaint about its arguments.
 func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, a []string) error {
 		err := check(cmd, a)
@@ -53,7 +53,11 @@ func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 				return usageError{fmt.Errorf("%w; did you mean %s?", err, near)}
 			}
 		}
-		return usageError{fmt.Errorf("%w: %s", err, cmd.UseLine())}
+		takes := "arguments"
+		if len(a) > 0 {
+			takes = "other arguments than " + strings.Join(a, " ")
+		}
+		return usageError{fmt.Errorf("%s takes %s: %s", cmd.Name(), takes, cmd.UseLine())}
 	}
 }
 

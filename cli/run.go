@@ -156,7 +156,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.explain, "explain-outliers", false, "as --hops, and say what was different about the slowest transactions")
 	f.BoolVar(&o.flame, "flame", false, "at the end, profile each network in bursts of its own and write flame graphs into the run folder")
 	f.StringVar(&o.metrics, "metrics-listen", "", "serve metrics of the run while it is under way at `127.0.0.1:PORT`, for Prometheus; port 0 is any")
-	f.BoolVar(&o.dry, "dry-run", false, "print what would be measured, what would not and why, and each command; measure nothing")
+	f.BoolVar(&o.dry, "dry-run", false, "print what would be measured, what would not and why, and each command; measure nothing, run no command of the study")
 	f.BoolVar(&o.json, "json", false, "print one JSON document: result.json")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print what the figures rest on, each claim and all advice")
 	f.BoolVar(&o.quiet, "quiet", false, "no progress on standard error")
@@ -222,7 +222,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	for _, n := range notes { // before the wait, in case something else was meant
 		fmt.Fprintln(env.err, ui.Clean(n))
 	}
-	if demands := s.Demands(); len(demands) > 0 && !o.trust {
+	if demands := s.Demands(); len(demands) > 0 && !o.trust && !o.dry {
 		env.remember(demands) // what flags ask for, too: the run may have to be resumed
 	}
 	k, err := kindOf(s, o)
@@ -318,7 +318,7 @@ func (env *environment) chooseStudy(ctx context.Context, name string, o runOptio
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, builtin := studies.Find(file); !builtin {
+	if _, builtin := studies.Find(file); !builtin && !o.dry { // a dry run says what is asked for and does none of it
 		if err := env.trusts(ctx, file, s.Demands(), o.trust); err != nil {
 			return nil, nil, err
 		}

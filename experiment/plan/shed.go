@@ -63,7 +63,7 @@ func (s *Scheduler) leave(now time.Duration, out []leftOut) {
 	whole := study.FormatDuration(roundUp(s.whole(now)))
 	ground := cmp.Or(s.rules.Ground, "this machine")
 	s.out.Why = fmt.Sprintf("left out by the time budget of %s: %s takes longer than was planned; about %s hold it", study.FormatDuration(s.rules.Budget), ground, whole)
-	s.out.Note = fmt.Sprintf("%s takes longer than was planned: %s left out %s, so that the others have the %d builds that verdicts on small differences take; --time-budget %s holds all",
+	s.out.Note = fmt.Sprintf("%s takes longer than was planned: %s left out %s, so that the others have the %d builds that verdicts on small differences take; --time-budget %s holds these, too",
 		ground, strings.Join(names, ", ")+were(len(names)), s.when(), s.rules.MinBuilds, whole)
 }
 

@@ -1,6 +1,8 @@
 package html
 
 import (
+	"strings"
+
 	"netdelta/network"
 	"netdelta/report/words"
 )
@@ -25,6 +27,9 @@ type ranked struct {
 	// Uses names systems whose pods are attached like this.
 	Uses string
 }
+
+// Names are the systems one by one: as many as there is room for are shown, none in part.
+func (r ranked) Names() []string { return strings.Split(r.Uses, ", ") }
 
 // rankings are the pictures of the settings with headline deltas, at most rankingsMost of them.
 func (p *page) rankings() []ranking {

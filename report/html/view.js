@@ -164,7 +164,7 @@ function view($$, chosen, apply) {
 
   function png() {
     const table = shown();
-    const [width, row, top, left, right] = [1100, 30, 48, 300, 860];
+    const [width, row, top, left, right] = [1250, 30, 48, 450, 1010];
     const canvas = document.createElement('canvas');
     const rows = [...table.tBodies[0].rows];
     [canvas.width, canvas.height] = [2 * width, 2 * (top + row * rows.length + 12)];
@@ -188,6 +188,10 @@ function view($$, chosen, apply) {
       const [bar, whisker] = [r.querySelector('.br'), r.querySelector('.wh')];
       write(r.cells[0].textContent, 16, y, style(r.cells[0]).color);
       write(nameOf(r), 52, y, ink, 650);
+      const names = [...r.cells[1].querySelectorAll('.uses span')].map((e) => e.textContent);
+      const after = 62 + c.measureText(nameOf(r)).width;
+      while (names.length && after + c.measureText(names.join(', ')).width > left - 20) names.pop();
+      write(names.join(', '), after, y, style(r.cells[0]).color);
       c.fillStyle = style(bar).stroke === 'none' ? style(bar).fill : style(bar).stroke;
       c.globalAlpha = bar.matches('.open') ? 0.4 : 1;
       c.fillRect(at(bar.getAttribute('x')), y - 7, Math.max(1, at(bar.getAttribute('width')) - left), 14);
@@ -196,8 +200,8 @@ function view($$, chosen, apply) {
         c.fillStyle = ink;
         c.fillRect(at(whisker.getAttribute('x1')), y - 0.8, Math.max(1, at(whisker.getAttribute('x2')) - at(whisker.getAttribute('x1'))), 1.6);
       }
-      write(r.cells[3].textContent, 930, y, ink, 650, 'right');
-      write(r.cells[4].textContent, 1084, y, style(r.cells[4]).color, 400, 'right');
+      write(r.cells[3].textContent, 1080, y, ink, 650, 'right');
+      write(r.cells[4].textContent, 1234, y, style(r.cells[4]).color, 400, 'right');
     });
     canvas.toBlob((blob) => save('ranking.png', blob));
   }

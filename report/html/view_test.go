@@ -43,6 +43,11 @@ func TestRankingFirst(t *testing.T) {
 	if top := browsertest.Ask[float64](b, `[...document.querySelectorAll('h2')].find((e) => e.textContent === 'What to do').getBoundingClientRect().top`); top > 850 {
 		t.Errorf("what to do begins %.0f px down: it is not on the first screen", top)
 	}
+	const cut = `[...document.querySelectorAll('.ranking:not([hidden]) .uses')].filter((all) => [...all.children].some((e) =>
+		e.offsetTop < all.offsetTop + all.clientHeight && e.scrollWidth > e.clientWidth + 1)).map((all) => all.textContent).join('; ')`
+	if names := browsertest.Ask[string](b, cut); names != "" || len(visible(b, ".uses span", "e.textContent")) < 6 {
+		t.Errorf("these names are cut: %s", names)
+	}
 	groups := visible(b, ".ranking tbody tr", "e.cells[0].textContent + ' ' + e.querySelector('b').textContent")
 	if len(groups) != 6 || groups[0] != "A sockmap" || groups[5] != "F bridge-nat (nodeport)" {
 		t.Errorf("ranked are %q, want six groups from sockmap to bridge-nat", groups)

@@ -72,7 +72,7 @@ func Advice(a insight.Advice) result.Advice {
 		r := findingRecipe(a.Finding, a.Run)
 		return result.Advice{
 			Kind: KindFix, Says: fmt.Sprintf("Look at %s: %s.", a.Finding.Topic, found(a.Finding)),
-			Why: "The doctor found it before the run.", How: r.how, Undo: r.undo, Risk: r.risk,
+			Why: "Found by the doctor; what a fix gains was not measured.", How: r.how, Undo: r.undo, Risk: r.risk,
 		}
 	}
 	return measure(a)
@@ -167,8 +167,11 @@ func evidence(c insight.Change) string {
 		text += fmt.Sprintf("; it costs %s, %s, %s", Percent(d.Ratio), Added(d), inSetting(c, d))
 	}
 	if c.Choice != nil {
-		text += fmt.Sprintf("; the worst case of %s over %s is the least of all networks: %s, against %s of %s",
-			c.To, known(*c.Choice), Percent(c.Choice.Least.Ratio), Percent(c.Choice.Most.Ratio), c.From)
+		says := fmt.Sprintf("the worst case of %s over %s is the least of all networks", c.To, known(*c.Choice))
+		if c.Choice.Settings == 1 && c.Choice.Unknown == 0 {
+			says = c.To + " costs the least of all networks there"
+		}
+		text += fmt.Sprintf("; %s: %s, against %s of %s", says, Percent(c.Choice.Least.Ratio), Percent(c.Choice.Most.Ratio), c.From)
 		if len(c.Choice.Tied) > 0 {
 			text += ", tied with " + List(c.Choice.Tied)
 		}

@@ -65,6 +65,13 @@ func Summary(run result.Run) []string {
 func answer(run result.Run) string {
 	if c, ok := insight.Choose(run); ok {
 		best := append([]string{c.Best}, c.Tied...)
+		if c.Settings == 1 && c.Unknown == 0 {
+			least := agree(len(best), "costs", "cost") + " least (%s), %s most (%s)"
+			if c.Least.Verdict == string(stats.Faster) {
+				least = agree(len(best), "is", "are") + " fastest (%s), %s costs most (%s)"
+			}
+			return fmt.Sprintf("%s "+least+": %s.", List(best), amount(c.Least), c.Worst, amount(c.Most), Title(c.Most.Setting))
+		}
 		says := agree(len(best), "costs", "cost") + " least over %s: %s at worst"
 		if c.Least.Verdict == string(stats.Faster) {
 			says = agree(len(best), "is", "are") + " faster over %s: %s at least"
