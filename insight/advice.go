@@ -2,6 +2,7 @@ package insight
 
 import (
 	"slices"
+	"strings"
 
 	"netdelta/network"
 	"netdelta/result"
@@ -151,7 +152,8 @@ func questions(run result.Run) []Advice {
 		return nil
 	}
 	var all []Advice
-	measured, unsupported, skipped := map[string]bool{run.Baseline(): true}, Advice{Kind: AdviceKernel}, Advice{Kind: AdviceLeftOut}
+	measured, kernel, skipped := map[string]bool{run.Baseline(): true}, Advice{Kind: AdviceKernel}, Advice{Kind: AdviceLeftOut}
+	var unsupported []string
 	for _, d := range run.Deltas {
 		measured[d.Network] = true
 	}
@@ -159,22 +161,25 @@ func questions(run result.Run) []Advice {
 	for _, c := range run.Cells {
 		switch {
 		case c.Role != result.RoleCell:
-		case c.Unsupported != "" && !slices.Contains(unsupported.Networks, c.Network):
-			unsupported.Networks = append(unsupported.Networks, c.Network)
+		case c.Unsupported != "":
+			unsupported = append(unsupported, c.Network)
+			if strings.Contains(c.Unsupported, "--testbed vm") && !slices.Contains(kernel.Networks, c.Network) {
+				kernel.Networks = append(kernel.Networks, c.Network)
+			}
 		case c.Skipped != "" && !seen[c.Setting()]:
 			seen[c.Setting()] = true
 			skipped.Settings = append(skipped.Settings, c.Setting())
 		}
 	}
-	all = append(all, untried(run, measured, unsupported.Networks)...)
+	all = append(all, untried(run, measured, unsupported)...)
 	if small(run) {
 		all = append(all, Advice{Kind: AdviceMTU})
 	}
 	if len(skipped.Settings) > 0 {
 		all = append(all, skipped)
 	}
-	if len(unsupported.Networks) > 0 && run.Testbed == "lab" {
-		all = append(all, unsupported)
+	if len(kernel.Networks) > 0 && run.Testbed == "lab" {
+		all = append(all, kernel)
 	}
 	return all
 }

@@ -227,11 +227,16 @@ func TestAdviceToMeasure(t *testing.T) {
 	left := run.Cells[2]
 	left.ID, left.Params.Message, left.Skipped = "left", 2048, "left out"
 	lacking := run.Cells[2]
-	lacking.ID, lacking.Network, lacking.Unsupported = "ipip", "ipip", "needs ipip"
-	run.Cells = append(run.Cells, left, lacking)
+	lacking.ID, lacking.Network, lacking.Unsupported = "ipip", "ipip", "needs ipip links; run it with --testbed vm"
+	bare := run.Cells[2]
+	bare.ID, bare.Network, bare.Unsupported = "geneve", "geneve", "needs a program that is nowhere"
+	run.Cells = append(run.Cells, left, lacking, bare)
 	var commands []string
 	for _, a := range advised(t, run) {
 		commands = append(commands, a.How...)
+		if strings.Contains(a.Says, "this kernel lacks") && strings.Contains(a.Says, "geneve") {
+			t.Errorf("the guest is said to have what it has not: %s", a.Says)
+		}
 	}
 	for _, want := range []string{"netdelta run latency --workloads tcp-rr --networks host,vxlan-routed,routed", "netdelta run latency --workloads tcp-rr --time-budget 4m", "netdelta run latency --workloads tcp-rr --testbed vm"} {
 		if !slices.Contains(commands, want) {

@@ -135,7 +135,7 @@ func (d *Driver) supportsCards(p network.Plan) error {
 	return &testbed.UnsupportedError{
 		Feature: "network " + p.Network,
 		Need:    fmt.Sprintf("%d network cards with %d virtual functions each, on one link, that a lab may take (there are %d)", needed, functions, len(found)),
-		Fix:     fmt.Sprintf("run it with --testbed vm, whose guest has emulated ones, or name cards of this machine that are down and have no addresses in %s", CardsVariable),
+		Fix:     fmt.Sprintf("name cards of this machine that are down and have no addresses in %s, or "+guestFix+", whose guest has emulated ones", CardsVariable),
 	}
 }
 

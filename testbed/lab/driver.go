@@ -70,6 +70,9 @@ func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
 		return err
 	}
 	_, err = d.plan(ctx, spec.Network, t)
+	if u := (*testbed.UnsupportedError)(nil); spec.Peers.Count > 0 && errors.As(err, &u) {
+		return &testbed.UnsupportedError{Feature: u.Feature, Need: u.Need, Fix: withoutGuest(u.Fix)}
+	}
 	return err
 }
 

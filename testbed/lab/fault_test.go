@@ -90,6 +90,12 @@ func TestUnsupported(t *testing.T) {
 		}
 		_, err = driver.Open(t.Context(), testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: "ipvlan-l2"})
 	}
+	for _, peers := range []int{0, 3} {
+		err := driver.Supports(t.Context(), testbed.Spec{Network: "ipvlan-l2", Peers: testbed.Peers{Count: peers}})
+		if err == nil || strings.Contains(err.Error(), "--testbed vm") != (peers == 0) || strings.Contains(err.Error(), "no database and no Ceph") != (peers > 0) && !strings.Contains(err.Error(), "modprobe") {
+			t.Errorf("for %d pods that serve together: %v", peers, err)
+		}
+	}
 	if err := driver.Supports(t.Context(), testbed.Spec{Network: "vxlna", Family: result.IPv4}); err == nil || !strings.Contains(err.Error(), `did you mean "vxlan"`) {
 		t.Errorf("an unknown network: got error %v", err)
 	}

@@ -171,6 +171,15 @@ func missing(err error) bool {
 // guestFix is what to do about a kernel that can't be changed: the guest's has every kind of link.
 const guestFix = "run it with --testbed vm"
 
+// withoutGuest is what to do where several pods serve together: the guest has no database and no Ceph.
+func withoutGuest(fix string) string {
+	before, _, found := strings.Cut(", or "+fix, ", or "+guestFix)
+	if before = strings.TrimPrefix(before, ", or "); found && before == "" {
+		return "run it on a machine whose kernel has them: the guest has no database and no Ceph"
+	}
+	return before
+}
+
 // fix says what to do about a need that is not met.
 func fix(need network.Need) string {
 	r := need.Requirement()
