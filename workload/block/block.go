@@ -72,6 +72,8 @@ func parameters() []result.Parameter {
 			Needs: result.Need{Key: "store", Levels: "ceph", Fix: "name the store that has them: store: ceph"}, Says: "OSDs of the store, on a node each; 3 where it is left out. Each block is kept on three of them, or on all of fewer."},
 		result.Parameter{Key: "fsync", Kind: result.KindCount, Low: 1, High: mostSync, ID: "fsync=%", Label: "fsync %",
 			Needs: result.Need{Key: "operation", Levels: "randwrite|randrw|write|rw", Fix: "name one that writes: operation: [randwrite]"}, Says: "After how many writes a client has the store make lasting what it wrote; never where it is left out."},
+		result.Parameter{Key: "io", Kind: result.KindWord, Words: "direct|" + buffered, Unset: "direct", Dropped: true, Usual: "direct", ID: "io=%", Label: "% I/O",
+			Says: "Of volumes of a storage class: whether blocks go past the memory of the node (direct) or through it (buffered)."},
 	)
 }
 
@@ -84,7 +86,11 @@ type load struct {
 	Reads            float64 // share of reads among mixed operations
 	Sync             int     // writes between two syncs, 0 for none
 	OSDs             int     // of a store of Ceph
+	IO               string  // how a volume's blocks are read and written
 }
+
+// buffered is the level of io at which the blocks of a volume are read and written through the node's memory.
+const buffered = "buffered"
 
 func loadOf(p result.Params) load {
 	own := p.Own.Or(parameters())
@@ -93,7 +99,7 @@ func loadOf(p result.Params) load {
 	if fio.Mixed(own.Word("operation")) {
 		reads = cmp.Or(reads, evenShare)
 	}
-	return load{p, own.Word("store"), own.Word("operation"), own.Size("block"), own.Count("depth"), reads, own.Count("fsync"), cmp.Or(own.Count("osds"), ceph.OSDs)}
+	return load{p, own.Word("store"), own.Word("operation"), own.Size("block"), own.Count("depth"), reads, own.Count("fsync"), cmp.Or(own.Count("osds"), ceph.OSDs), own.Word("io")}
 }
 
 // check returns an error that names the first parameter out of range, and the range.

@@ -53,6 +53,9 @@ func storeName(p result.Params, server netip.AddrPort) string {
 // checkVolume checks the parameters that go with a storage class.
 func checkVolume(p load) error {
 	if p.StorageClass == "" {
+		if p.IO == buffered {
+			return fmt.Errorf("io %s is of volumes of a storage class; stores of netdelta's own are read and written past the node's memory", buffered)
+		}
 		return nil
 	}
 	least := max(leastFile, leastBlocks*p.Block)
@@ -80,10 +83,14 @@ func attachVolume(ctx context.Context, folder string, p load) (fio.Target, error
 	if err := fillVolume(ctx, file, size); err != nil {
 		return fio.Target{}, err
 	}
+	past := "1"
+	if p.IO == buffered {
+		past = "0"
+	}
 	return fio.Target{Engine: "libaio", Options: []string{
 		"filename=" + file, fmt.Sprintf("size=%d", int64(size)),
-		// The node's memory is not what is measured, nor are blocks that an earlier burst has brought into another's.
-		"direct=1", "randrepeat=0",
+		// Blocks that an earlier burst has brought into some memory are not what is measured: fio has the node forget the file as it begins.
+		"direct=" + past, "randrepeat=0",
 	}}, nil
 }
 

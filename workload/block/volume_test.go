@@ -40,6 +40,7 @@ func TestVolume(t *testing.T) {
 		{StorageClass: "fast", File: 16 * unit.MiB},
 		{StorageClass: "fast", File: 24 * unit.MiB, Own: result.OwnOf("operation", "randwrite", "depth", 4), Clients: 2}, // the file grows
 		{StorageClass: "fast", File: 16 * unit.MiB, Own: result.OwnOf("operation", "read", "block", unit.MiB)},
+		{StorageClass: "fast", File: 16 * unit.MiB, Own: result.OwnOf("operation", "randwrite", "io", buffered)},
 	} {
 		c, err := open(t.Context(), p, -1, "a volume", func(ctx context.Context, _ *daemon.Sandbox, p load) (fio.Target, error) {
 			return attachVolume(ctx, folder, p)
