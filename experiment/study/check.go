@@ -179,6 +179,10 @@ func (c *checker) testbed() {
 		on := c.testbedsThat(func(k KnownTestbed) bool { return k.Cards })
 		c.fail("testbed.nic", fmt.Sprintf("testbed %s has no cards to choose from", printed(t.Kind)), "write kind: "+strings.Join(on, " or kind: "))
 	}
+	if t.Via != "" && !c.bad("testbed.kind") && !c.kinds[t.Kind].Changes {
+		on := c.testbedsThat(func(k KnownTestbed) bool { return k.Changes })
+		c.fail("testbed.via", fmt.Sprintf("testbed %s has no cards of a cluster's nodes", printed(t.Kind)), "write kind: "+strings.Join(on, " or kind: "))
+	}
 	c.pins(t)
 	inRange(c, "testbed.nodes", t.Nodes, 1, maxNodesPods, decimal)
 	inRange(c, "testbed.pods", t.Pods, 1, maxNodesPods, decimal)

@@ -51,6 +51,7 @@ func (t Testbed) node() *yaml.Node {
 		entry{"nodes", value(t.Nodes)},
 		entry{"pods", value(t.Pods)},
 		entry{"nic", optional(t.NIC)},
+		entry{"via", optional(t.Via)},
 		entry{"link", mapping(yaml.FlowStyle, entry{"mtu", value(t.Link.MTU)}, entry{"rate", optional(t.Link.Rate)})},
 		entry{"cpu", t.pinsNode()},
 	)

@@ -300,8 +300,11 @@ func (s *Study) Clone() *Study {
 }
 
 // MoveTo has the study run on a kind of testbed. Cards and processors of servers that it names stay behind where that kind joins its nodes
-// over none.
+// over none; the card of a cluster's nodes does anyway.
 func (s *Study) MoveTo(kind string, cards bool) {
+	if kind != s.Testbed.Kind {
+		s.Testbed.Via = ""
+	}
 	s.Testbed.Kind = kind
 	if !cards {
 		s.Testbed.CPU = nil

@@ -116,6 +116,7 @@ func (r *reader) testbedKeys() keys {
 		"nodes": into(r, &t.Nodes, parseCount),
 		"pods":  into(r, &t.Pods, parseCount),
 		"nic":   r.text(&t.NIC),
+		"via":   r.text(&t.Via),
 		"link":  r.section("link", r.linkKeys()),
 		"cpu":   r.pins,
 	}

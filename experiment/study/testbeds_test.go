@@ -56,8 +56,8 @@ func TestOverrideOnItsTestbed(t *testing.T) {
 // TestMoveTo: the cards and processors that a study names go with it to servers and nodes of a cluster, and to no other testbed.
 func TestMoveTo(t *testing.T) {
 	for kind, want := range map[string]string{"what-if": "take:eth2", "lab": ""} {
-		s := study.Study{Testbed: study.Testbed{Kind: "ssh", NIC: "take:eth2", CPU: &result.Pins{Client: 2}}}
-		if s.MoveTo(kind, want != ""); s.Testbed.Kind != kind || s.Testbed.NIC != want || (s.Testbed.CPU == nil) != (want == "") {
+		s := study.Study{Testbed: study.Testbed{Kind: "ssh", NIC: "take:eth2", Via: "eth2", CPU: &result.Pins{Client: 2}}}
+		if s.MoveTo(kind, want != ""); s.Testbed.Kind != kind || s.Testbed.NIC != want || s.Testbed.Via != "" || (s.Testbed.CPU == nil) != (want == "") {
 			t.Errorf("moved to %s it is %+v", kind, s.Testbed)
 		}
 	}

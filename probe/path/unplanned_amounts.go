@@ -210,6 +210,9 @@ func (s *unplanned) offWay() {
 			why = "host networking goes through no tunnel"
 		case s.crosses():
 			why = "the route to the other node is by " + strings.Join(s.wire(on), ", ")
+			if s.Via != "" {
+				why = "it must leave by " + s.Via + ", as the study has it"
+			}
 		}
 		s.find("%s carried %d bytes of the load in %d packets; %s", s.name(d), bytes, l.requests.packets+l.responses.packets, why)
 	}

@@ -139,6 +139,7 @@ func whole(s *seen, from, calls string) *seen {
 // What is said of ways of every kind.
 func TestJudgeObservation(t *testing.T) {
 	expecting := func(s *seen, e testbed.Encapsulation) *seen { s.Expect = e; return s }
+	through := func(s *seen, card string) *seen { s.Via = card; return s }
 	sized := func(s *seen, mtu unit.Bytes) *seen { s.ExpectMTU = mtu; return s }
 	other := func(s *seen, device string) *seen {
 		s.exchange(testbed.ClientNode(), device, true, client, server, bare, bare)
@@ -164,6 +165,15 @@ func TestJudgeObservation(t *testing.T) {
 		"by the other card": {
 			other(newSeen(testbed.ReachPod, server), "eth1"), "",
 			[]string{"w1/eth0 sent 0 bytes of the load in 0 packets; 20000 bytes of payload must have passed it; it was seen on w1/eth1", "w1/eth1 carried", "w2/eth1 carried"}, nil, nil,
+		},
+		"by the other card, as it must": {through(other(newSeen(testbed.ReachPod, server), "eth1"), "eth1"), "none", nil, nil, nil},
+		"in vxlan by the card it must":  {through(whole(newSeen(testbed.ReachPod, server), client, server), "eth0"), "vxlan", nil, nil, nil},
+		"by the card of the route": {
+			through(other(newSeen(testbed.ReachPod, server), "eth0"), "eth1"), "",
+			[]string{
+				"w1/eth1 sent 0 bytes of the load in 0 packets; 20000 bytes of payload must have passed it; it was seen on w1/eth0", "w1/eth1 received", "w2/eth1 sent", "w2/eth1 received",
+				"w1/eth0 carried 44200 bytes of the load in 100 packets; it must leave by eth1, as the study has it", "w2/eth0 carried",
+			}, nil, nil,
 		},
 		"partly by the other card": {
 			other(newSeen(testbed.ReachPod, server), "eth0").times(exchanged/5, testbed.ClientNode(), "eth1", true, client, server, bare), "none",

@@ -61,7 +61,8 @@ func uplink(i testbed.Interface) bool {
 	return i.Kind == "veth" && slices.ContainsFunc(i.Addresses, func(p netip.Prefix) bool { return !p.Addr().IsLinkLocalUnicast() })
 }
 
-// wire are the devices by which a node reaches the other, the one of the route first: of a bridge the ports as well.
+// wire are the devices by which a node reaches the other, the one of the route, or the one that it must use, first: of a bridge the ports as
+// well.
 func (s *unplanned) wire(on network.Space) []string {
 	other := s.Server.NodeAddress
 	if on == s.Server.On {
@@ -69,12 +70,16 @@ func (s *unplanned) wire(on network.Space) []string {
 	}
 	p := s.Spaces[on]
 	r, found := routeTo(p, other)
+	card := r.Device
+	if s.Via != "" && s.Reach != testbed.ReachSecondary {
+		card, found = s.Via, len(p.Interfaces) > 0
+	}
 	if !found || !s.crosses() {
 		return nil
 	}
-	all := []string{r.Device}
-	if i, there := interfaceOf(p, r.Device); there && bridges(i) {
-		all = append(all, ports(p, r.Device)...)
+	all := []string{card}
+	if i, there := interfaceOf(p, card); there && bridges(i) {
+		all = append(all, ports(p, card)...)
 	}
 	return all
 }

@@ -105,7 +105,7 @@ var _ testbed.Watch = (*way)(nil)
 func (w *Observer) survey(ctx context.Context, from, to testbed.Pod) (*way, error) {
 	x := &way{of: w, posts: map[network.Space]*post{}, to: to}
 	spec := w.tb.Spec()
-	x.Reach, x.Expect, x.ExpectMTU = w.c.Reach(), spec.Expect, spec.ExpectMTU
+	x.Reach, x.Expect, x.ExpectMTU, x.Via = w.c.Reach(), spec.Expect, spec.ExpectMTU, spec.Via
 	x.Client = testbed.PathEnd{Pod: from.Name(), Node: from.Node(), Address: w.c.Address(from), In: testbed.ClientPod(), On: testbed.ClientNode()}
 	x.Server = testbed.PathEnd{Pod: to.Name(), Node: to.Node(), Address: w.c.Address(to), In: testbed.ServerPod(), On: testbed.ServerNode()}
 	if x.Server.Node == x.Client.Node {
