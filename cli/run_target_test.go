@@ -76,6 +76,7 @@ func TestTargetOnCluster(t *testing.T) {
 		finish(t, longCommand(t, dir, call("run", at+"/file", "--factor", "reconnect=false,true")...)).want(t, statusDone).shows(t, "to "+at+"/file", "on one node", "across nodes")
 		measuredTarget(t, filepath.Join(dir, "run"), node)
 	})
+	t.Run("moved", func(t *testing.T) { movedTarget(t, c, at, call) })
 	for name, wrong := range map[string]struct{ target, says string }{
 		"no such service": {"http://wep." + c.Namespace + ".svc/file", `there is no service "wep"`},
 		"broken":          {at + "/cgi-bin/broken", "it answers 500"},
@@ -87,6 +88,45 @@ func TestTargetOnCluster(t *testing.T) {
 	}
 	if left := podsOf(t, c); len(left) > 0 {
 		t.Errorf("%d pods are left", len(left))
+	}
+}
+
+// movedTarget has another pod serve a target while it is measured: that build fails by name, and those after it are measured.
+func movedTarget(t *testing.T, c *kube.Cluster, at string, call func(out, target string, more ...string) []string) {
+	t.Helper()
+	dir := t.TempDir()
+	run := begin(t, longCommand(t, dir, call("run", at+"/file", "--networks", "pod", "--baseline", "pod", "--placement", "cross-node", "--builds", "4", "--rounds", "100")...))
+	awaitTrials(t, filepath.Join(dir, "run"), 1)
+	pod, err := c.API.Pods(c.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	soon := int64(0)
+	if err := c.API.Pods(c.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{GracePeriodSeconds: &soon}); err != nil {
+		t.Fatal(err)
+	}
+	fresh := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: pod.Labels}, Spec: pod.Spec}
+	fresh.Spec.NodeName = ""
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		if _, err = c.API.Pods(c.Namespace).Create(t.Context(), fresh, metav1.CreateOptions{}); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	await(t, run)
+	failed, last := 0, false
+	for _, tr := range trials(t, filepath.Join(dir, "run")) {
+		if last = tr.Failed == ""; !last {
+			failed++
+		}
+		if !last && !strings.Contains(tr.Failed, "web") {
+			t.Errorf("%s failed: %s", tr.ID(), tr.Failed)
+		}
+	}
+	if failed == 0 || !last {
+		t.Errorf("%d trials failed; the last was whole: %t", failed, last)
 	}
 }
 

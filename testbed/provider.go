@@ -88,8 +88,8 @@ type Costs struct {
 
 // Targets finds endpoints that pods can be clients of: Spec.Target names one.
 type Targets struct {
-	// Locate finds out where an endpoint is, by the host that clients know it by: a name or an address. Its answer holds for as long
-	// as the provider, and Open keeps to it. The error says what is wrong with the host; where the endpoint can't be found out about,
+	// Locate finds out where an endpoint is, by the host that clients know it by: a name or an address. Its answer stays the same; Open
+	// asks anew on which nodes the endpoint is. The error says what is wrong with the host; where the endpoint can't be found out about,
 	// the Site says why.
 	Locate func(ctx context.Context, host string) (Site, error)
 	// From is the network from whose pods endpoints are looked up.
@@ -122,6 +122,8 @@ type Instruments struct {
 	Carriers func() []int
 	// Versions asks the programs that build the networks for their versions, by their names.
 	Versions func() (map[string]string, error)
+	// Moved says how the endpoint of Spec.Target stands otherwise than when the testbed was opened, "" where it does not.
+	Moved func(ctx context.Context) string
 	// Notes are sentences that a reader of the figures must know: which of the testbed's conditions could not be met everywhere.
 	Notes func() []string
 }

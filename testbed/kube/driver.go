@@ -248,11 +248,14 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 	if err := check(spec); err != nil {
 		return fail(err)
 	}
-	choose := d.choose
-	if spec.Target != "" {
-		choose = func(ctx context.Context, count int) ([]string, error) { return d.chooseFor(ctx, count, spec.Target) }
+	var nodes []string
+	var found located
+	var err error
+	if spec.Target == "" {
+		nodes, err = d.choose(ctx, spec.Nodes)
+	} else {
+		nodes, found, err = d.chooseFor(ctx, spec.Nodes, spec.Target)
 	}
-	nodes, err := choose(ctx, spec.Nodes)
 	if err != nil {
 		return fail(err)
 	}
@@ -269,7 +272,7 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 	index := d.opened
 	d.opened++
 	d.mu.Unlock()
-	t := &Testbed{driver: d, index: index, spec: spec, device: device, slot: -1}
+	t := &Testbed{driver: d, index: index, spec: spec, device: device, found: found, slot: -1}
 	if spec.Network == Host || spec.Conditions.From == result.FromNode {
 		if t.slot, err = d.takeSlot(ctx); err != nil {
 			return fail(err)

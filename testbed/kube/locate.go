@@ -1,8 +1,8 @@
 package kube
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -24,14 +24,12 @@ func (d *Driver) Locate(ctx context.Context, host string) (testbed.Site, error) 
 	if known {
 		return site, nil
 	}
-	found, err := fetch(ctx, func() (located, error) {
-		return d.cluster.locate(ctx, host)
-	})
+	found, err := d.find(ctx, host)
 	if err == nil {
 		site, err = d.siteOf(ctx, found)
 	}
 	if err != nil {
-		return site, fmt.Errorf("look for the endpoint %s in cluster %s: %w", host, d.cluster.Name, err)
+		return site, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -42,10 +40,69 @@ func (d *Driver) Locate(ctx context.Context, host string) (testbed.Site, error) 
 	return site, nil
 }
 
-// located is where an endpoint was found: the names of nodes, or why they are not known.
+// find finds out where an endpoint is now.
+func (d *Driver) find(ctx context.Context, host string) (located, error) {
+	found, err := fetch(ctx, func() (located, error) {
+		return d.cluster.locate(ctx, host)
+	})
+	if err != nil {
+		return found, fmt.Errorf("look for the endpoint %s in cluster %s: %w", host, d.cluster.Name, err)
+	}
+	slices.SortFunc(found.servers, func(a, b server) int { return cmp.Compare(a.pod, b.pod) })
+	return found, nil
+}
+
+// located is where an endpoint was found: the names of nodes, or why they are not known. servers are its pods, with their nodes, and their
+// names that no pod after them has.
 type located struct {
 	nodes   []string
+	servers []server
 	unknown string
+}
+
+// server is a pod behind an endpoint.
+type server struct{ pod, node, uid string }
+
+// moved says how an endpoint stands otherwise than where it was found, "" where it does not.
+func (was located) moved(now located) string {
+	words := func(all, others []server) string {
+		var names []string
+		for _, s := range all {
+			if !slices.Contains(others, s) {
+				names = append(names, fmt.Sprintf("pod %s on node %s", s.pod, s.node))
+			}
+		}
+		return strings.Join(names, ", ")
+	}
+	switch gone, come := words(was.servers, now.servers), words(now.servers, was.servers); {
+	case gone != "" && come != "":
+		return fmt.Sprintf("it was moved: %s served it first, and %s in the end", gone, come)
+	case gone != "":
+		return gone + " no longer serves it"
+	case come != "":
+		return come + " has begun to serve it"
+	}
+	return ""
+}
+
+// Moved says how the endpoint of a testbed stands otherwise than when the testbed was opened, "" where it does not: another pod behind a
+// service is another server, and may be on another node than clients expect.
+func (t *Testbed) Moved(ctx context.Context) string {
+	host := t.Spec().Target
+	if host == "" || len(t.found.servers) == 0 {
+		return ""
+	}
+	now, err := t.driver.find(ctx, host)
+	switch {
+	case ctx.Err() != nil:
+		return ""
+	case err != nil:
+		return err.Error()
+	}
+	if what := t.found.moved(now); what != "" {
+		return fmt.Sprintf("the endpoint %s is not where it was when the build began: %s", host, what)
+	}
+	return ""
 }
 
 // siteOf says what an endpoint's nodes mean for the clients of a run.
@@ -142,6 +199,9 @@ func (c *Cluster) locateService(ctx context.Context, s *corev1.Service, pod stri
 				continue
 			}
 			found.nodes = append(found.nodes, *e.NodeName)
+			if e.TargetRef != nil {
+				found.servers = append(found.servers, server{e.TargetRef.Name, *e.NodeName, string(e.TargetRef.UID)})
+			}
 		}
 	}
 	switch {
@@ -182,7 +242,7 @@ func (c *Cluster) locateAddress(ctx context.Context, at netip.Addr) (located, er
 	}
 	for _, p := range pods.Items {
 		if p.Spec.NodeName != "" && p.Status.Phase == corev1.PodRunning {
-			return located{nodes: []string{p.Spec.NodeName}}, nil
+			return located{nodes: []string{p.Spec.NodeName}, servers: []server{{p.Name, p.Spec.NodeName, string(p.UID)}}}, nil
 		}
 	}
 	services, err := c.API.Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.clusterIP=" + at.String()})
@@ -197,29 +257,28 @@ func (c *Cluster) locateAddress(ctx context.Context, at netip.Addr) (located, er
 	return located{unknown: "the address is of no node, pod or service"}, nil
 }
 
-// chooseFor is choose for the clients of an endpoint: its own node comes first, then those on which it is not.
-func (d *Driver) chooseFor(ctx context.Context, count int, host string) ([]string, error) {
+// chooseFor is choose for the clients of an endpoint, and says where that is now: its own node comes first, then those on which it is not.
+func (d *Driver) chooseFor(ctx context.Context, count int, host string) ([]string, located, error) {
 	ordered, err := d.usable(ctx, count)
 	if err != nil {
-		return nil, err
+		return nil, located{}, err
 	}
-	d.mu.Lock()
-	site, known := d.sites[host]
-	d.mu.Unlock()
-	if !known {
-		return nil, errors.New("the endpoint has not been located")
+	found, err := d.find(ctx, host)
+	if err != nil {
+		return nil, found, err
 	}
+	nodes := slices.Sorted(slices.Values(found.nodes))
 	rank := func(name string) int {
 		switch {
-		case len(site.Nodes) > 0 && name == site.Nodes[0]:
+		case len(nodes) > 0 && name == nodes[0]:
 			return 0
-		case slices.Contains(site.Nodes, name):
+		case slices.Contains(nodes, name):
 			return 2
 		}
 		return 1
 	}
 	slices.SortStableFunc(ordered, func(a, b string) int { return rank(a) - rank(b) })
-	return ordered[:count], nil
+	return ordered[:count], found, nil
 }
 
 // serverless says what can't be had where the server, called what, is none of netdelta's: a target, or a volume's storage.

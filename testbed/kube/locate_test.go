@@ -51,6 +51,23 @@ func TestLocate(t *testing.T) {
 	}
 }
 
+// TestMoved: another pod in the place of one is another server.
+func TestMoved(t *testing.T) {
+	at := func(all ...server) located { return located{servers: all} }
+	one, two := server{"db-0", "w1", "a"}, server{"db-1", "w2", "b"}
+	for want, now := range map[string]located{
+		"":                                    at(one, two),
+		"pod db-1 on node w2 no longer serve": at(one),
+		"pod db-2 on node w3 has begun":       at(one, two, server{"db-2", "w3", "c"}),
+		"it was moved: pod db-1 on node w2 served it first, and pod db-1 on node w3 in the end": at(one, server{"db-1", "w3", "d"}),
+		"it was moved: pod db-1 on node w2 served it first, and pod db-1 on node w2 in the end": at(one, server{"db-1", "w2", "e"}),
+	} {
+		if got := at(one, two).moved(now); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // TestPossibleFor: only where the client stands can be chosen.
 func TestPossibleFor(t *testing.T) {
 	for _, spec := range []testbed.Spec{{Network: Host}, {Network: Pod}, {Network: Pod, Conditions: result.Conditions{From: result.FromNode}}} {

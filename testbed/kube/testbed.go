@@ -24,8 +24,9 @@ var ErrClosed = errors.New("the testbed is closed")
 type Testbed struct {
 	driver   *Driver
 	index    int
-	device   string // that each pod needs, "" for none
-	slot     int    // its range of ports on the nodes, -1 for none
+	device   string  // that each pod needs, "" for none
+	found    located // where its endpoint was when it was opened
+	slot     int     // its range of ports on the nodes, -1 for none
 	pods     []*pod
 	peers    *peers // nil for none
 	claim    *claim // nil for none
