@@ -88,8 +88,9 @@ func TestSettingsComeIn(t *testing.T) {
 func TestRulesLeftBehind(t *testing.T) {
 	t.Parallel()
 	c, g := changing(t, 3, testbed.Change{Network: "vxlan-on"})
-	g.forgets = true
-	mustRun(t, c)
+	g.forgets, g.leaves = true, []string{"there is now on node w1: device flannel.1"}
+	run := mustRun(t, c)
+	noted(t, run, "device flannel.1")
 	wrong := 0
 	for _, tr := range journal(t, c) {
 		pod := strings.HasPrefix(tr.Cell, "pod/")

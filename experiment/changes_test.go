@@ -35,7 +35,9 @@ type ground struct {
 	stuck   int    // how many more times it can't be restored
 	applied func() // called when a change is made
 	closed  bool
-	left    bool // packets still go as the last change had it
+	left    bool     // packets still go as the last change had it
+	leaves  []string // what is found on nodes, once they are watched
+	watched bool
 }
 
 func (g *ground) say(words ...any) {
@@ -134,6 +136,20 @@ func (g *ground) Restore(context.Context) error {
 
 // changer is the ground as a testbed.Changer.
 type changer struct{ *ground }
+
+func (c changer) Watch(context.Context) {
+	if c.state != "" {
+		c.leaves = append(c.leaves, "looked at too late")
+	}
+	c.watched = true
+}
+
+func (c changer) Left() []string {
+	if !c.watched {
+		return nil
+	}
+	return c.leaves
+}
 
 func (c changer) Close() error {
 	c.closed = true

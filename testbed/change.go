@@ -123,11 +123,15 @@ var ErrHeld = errors.New("held by another run")
 
 // Changer changes the cluster that a provider's testbeds are on. It is not safe for concurrent use.
 type Changer interface {
+	// Watch looks at what stands on the cluster's nodes before the first change. Without it Left knows nothing.
+	Watch(ctx context.Context)
 	// Apply makes the change and returns when it is in effect. A change that is applied already must be restored before. After
 	// an error part of the change may have been made: Restore undoes that too.
 	Apply(ctx context.Context, c Change) error
 	// Restore undoes the change that is applied, if one is. The error is a *RestoreError where it could not.
 	Restore(ctx context.Context) error
+	// Left says, in sentences, what changes that were undone have left on the cluster's nodes so far, and what of other products was there.
+	Left() []string
 	// Close lets others make changes. It restores nothing and is idempotent.
 	Close() error
 }

@@ -100,6 +100,7 @@ func (s *Strategy) apply(ctx context.Context, change testbed.Change) error {
 	if s.changer == nil {
 		return fmt.Errorf("%s changes the cluster, and this testbed can't be changed", testbed.ChangedFor(change.Network))
 	}
+	s.changer.Watch(ctx)
 	s.changed = change.Network
 	start := time.Now()
 	if err := s.changer.Apply(ctx, change); err != nil {
@@ -189,7 +190,9 @@ func (s *Strategy) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), restoreWithin)
 	defer cancel()
-	return errors.Join(err, s.changer.Restore(ctx), s.changer.Close())
+	err = errors.Join(err, s.changer.Restore(ctx), s.changer.Close())
+	s.context.Observed.Say(s.changer.Left()...)
+	return err
 }
 
 // notes say how long it took until each change was ready, by its own account.

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -115,6 +116,41 @@ func (l *nodeMonitors) close() {
 // NodeAgent is the agent on a node, nil unless Options.NodeAgent allows one. It ends with the driver.
 func (d *Driver) NodeAgent(ctx context.Context, node string) (*nodeagent.Agent, error) {
 	return d.nodeMonitors.at(ctx, node, d, d.count())
+}
+
+// mostStanding bounds how many nodes are looked at, each by a pod: a testbed has pods on few.
+const mostStanding = 4
+
+// Standing names what stands on the nodes that testbeds use first and belongs to no pod, by node: see nsmonitor.Standing. It is nil
+// without node agents. What was read of some nodes is returned even where others could not be read.
+func (d *Driver) Standing(ctx context.Context) (map[string][]string, error) {
+	if !d.launcher.options.NodeAgent {
+		return nil, nil
+	}
+	nodes, err := d.usable(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	var group sync.WaitGroup
+	nodes = nodes[:min(len(nodes), mostStanding)]
+	found, errs := make([][]string, len(nodes)), make([]error, len(nodes))
+	for i, node := range nodes {
+		group.Go(func() {
+			agent, err := d.NodeAgent(ctx, node)
+			if err == nil {
+				found[i], err = agent.Standing(ctx)
+			}
+			errs[i] = err
+		})
+	}
+	group.Wait()
+	all := map[string][]string{}
+	for i, node := range nodes {
+		if errs[i] == nil {
+			all[node] = found[i]
+		}
+	}
+	return all, errors.Join(errs...)
 }
 
 // count is how many testbeds were opened so far.

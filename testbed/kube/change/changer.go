@@ -27,6 +27,10 @@ type Options struct {
 	Namespace string
 	// Log is told of each step; it may be nil.
 	Log io.Writer
+	// Standing names what stands on the cluster's nodes, by node, and Foreign says what of that is of other products than the cluster's.
+	// Where they are nil, what changes leave behind is not looked for.
+	Standing func(ctx context.Context) (map[string][]string, error)
+	Foreign  func(ctx context.Context, standing map[string][]string) []string
 }
 
 // Changer changes a cluster. It is not safe for concurrent use.
@@ -36,7 +40,9 @@ type Changer struct {
 	options Options
 	state   string
 	mark    string
-	applied *record // what has to be restored, nil for nothing
+	applied *record             // what has to be restored, nil for nothing
+	stood   map[string][]string // on the nodes, when nothing was changed; nil before the first change
+	left    []string
 }
 
 var _ testbed.Changer = (*Changer)(nil)
@@ -113,11 +119,11 @@ func (c *Changer) Apply(ctx context.Context, change testbed.Change) error {
 	say(c.options.Log, "changing the cluster for %s\n", testbed.ChangedFor(change.Network))
 	for _, s := range steps.apply {
 		if err := c.carrier.carryOut(ctx, s, change.Within); err != nil {
-			return fmt.Errorf("change the cluster for %s: %w", testbed.ChangedFor(change.Network), err)
+			return fmt.Errorf("change the cluster for %s: %w", testbed.ChangedFor(change.Network), c.carrier.because(ctx, err))
 		}
 	}
 	if err := c.carrier.await(ctx, steps.ready, change.Within); err != nil {
-		return fmt.Errorf("wait until the change for %s is in effect: %w", testbed.ChangedFor(change.Network), err)
+		return fmt.Errorf("wait until the change for %s is in effect: %w", testbed.ChangedFor(change.Network), c.carrier.because(ctx, err))
 	}
 	for _, s := range steps.settle {
 		if err := c.carrier.carryOut(ctx, s, change.Within); err != nil {
@@ -168,6 +174,7 @@ func (c *Changer) Restore(ctx context.Context) error {
 		return &testbed.RestoreError{Network: r.Network, Dir: r.Dir, Steps: r.lines(), Err: err}
 	}
 	c.applied = nil
+	c.hold(ctx, r.Network)
 	return errors.Join(c.forget(), c.lease.say(ctx, nil))
 }
 

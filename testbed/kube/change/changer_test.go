@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -374,5 +375,57 @@ func (s *site) orphan(t *testing.T) {
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What a change leaves on nodes when it is undone is said once, by the change and the node; what goes a moment later is not.
+func TestLeftOnNodes(t *testing.T) {
+	s := newSite(t)
+	stands := map[string][]string{"w1": {"device eth0", "route a"}, "w2": {"device eth0"}}
+	reads := 0
+	c, err := change.New(s.cluster, change.Options{
+		Run: "leaves", Folder: s.folder, State: s.state, Namespace: "default",
+		Standing: func(context.Context) (map[string][]string, error) {
+			now := map[string][]string{}
+			for node, names := range stands {
+				now[node] = append([]string(nil), names...)
+			}
+			if reads++; reads == 2 { // right after the first change was undone
+				now["w2"] = append(now["w2"], "device going")
+			}
+			return now, nil
+		},
+		Foreign: func(_ context.Context, standing map[string][]string) []string {
+			return []string{fmt.Sprintf("of others on %d nodes", len(standing))}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	visit := func(network string) {
+		t.Helper()
+		c.Watch(t.Context())
+		err := c.Apply(t.Context(), testbed.Change{Network: network, Within: time.Minute, Apply: sh("true"), Restore: sh("true")})
+		if err := errors.Join(err, c.Restore(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	visit("clean")
+	if left := c.Left(); len(left) != 1 || left[0] != "of others on 2 nodes" {
+		t.Errorf("left by a change that leaves nothing: %q", left)
+	}
+	stands["w1"] = []string{"device eth0", "device flannel.1"}
+	visit("leaky")
+	visit("clean")
+	want := []string{
+		"of others on 2 nodes",
+		"the cluster is not as it was before network leaky, though that was undone: there is now on node w1: device flannel.1",
+		"the cluster is not as it was before network leaky, though that was undone: there is no longer on node w1: route a",
+	}
+	if left := c.Left(); !slices.Equal(left, want) {
+		t.Errorf("left are %q", left)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -51,6 +51,12 @@ func (a *Agent) Count(ctx context.Context) (map[string]testbed.Counters, testbed
 	return answer.Counters, answer.Stack, err
 }
 
+// Standing names what stands in the agent's namespace and belongs to no pod, as nsmonitor.Standing does.
+func (a *Agent) Standing(ctx context.Context) ([]string, error) {
+	answer, err := a.ask(ctx, opStanding, request{})
+	return answer.Standing, err
+}
+
 func (a *Agent) ask(ctx context.Context, op string, r request) (answer, error) {
 	return rpc.Do[answer](ctx, a.Client, op, r, patience)
 }

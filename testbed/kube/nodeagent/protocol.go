@@ -13,6 +13,7 @@ const Verb = "look"
 const (
 	opDescribe = "describe"
 	opCount    = "count"
+	opStanding = "standing"
 	opBegin    = "begin"
 	opEnd      = "end"
 	opDrop     = "drop"
@@ -34,6 +35,7 @@ type answer struct {
 	Interfaces []testbed.Interface         `json:"interfaces,omitempty"`
 	Counters   map[string]testbed.Counters `json:"counters,omitempty"`
 	Stack      testbed.Stack               `json:"stack"`
+	Standing   []string                    `json:"standing,omitempty"`
 	Packets    []testbed.Packet            `json:"packets,omitempty"`
 	Missed     int                         `json:"missed,omitempty"`
 	Lacks      string                      `json:"lacks,omitempty"`

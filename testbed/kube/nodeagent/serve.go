@@ -51,6 +51,8 @@ func (s *server) answer(r rpc.Request, args request, a *answer) (err error) {
 		a.Interfaces, err = nsmonitor.Interfaces()
 	case opCount:
 		err = s.count(a)
+	case opStanding:
+		a.Standing, err = nsmonitor.Standing(testbed.Settings())
 	case opBegin:
 		err = s.begin(args, a)
 	case opEnd:

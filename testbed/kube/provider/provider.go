@@ -39,9 +39,18 @@ func (p *Cluster) Capabilities() testbed.Capabilities {
 	all := p.Driver.Capabilities()
 	all.Describe = p.describe
 	all.Changer = func(run, folder string) (testbed.Changer, error) {
-		return change.New(p.cluster, change.Options{Run: run, Config: p.config, Folder: folder, Log: p.log})
+		return change.New(p.cluster, change.Options{Run: run, Config: p.config, Folder: folder, Log: p.log, Standing: p.Standing, Foreign: p.foreign})
 	}
 	return all
+}
+
+// foreign says what of other products stands on the nodes.
+func (p *Cluster) foreign(ctx context.Context, standing map[string][]string) []string {
+	found, err := p.survey(ctx)
+	if err != nil {
+		return nil // the record says what is not known of the cluster
+	}
+	return found.Foreign(standing)
 }
 
 // describe adds what can be told of the cluster without looking into a pod.

@@ -49,7 +49,7 @@ func Judge(s Survey) []Finding {
 	for _, judge := range []func(Survey, *findings){
 		judgeRights, judgeNamespace, judgeAdmission, judgeNodes, judgeRoom, judgeQuota, judgeLimits,
 		judgeVersions, judgeKernels, judgeClocks,
-		judgeNetwork, judgeHostRouting, judgeEncapsulation, judgeMTU, judgeBonds, judgeCards, judgeServices, judgeClasses,
+		judgeNetwork, judgeForeign, judgeHostRouting, judgeEncapsulation, judgeMTU, judgeBonds, judgeCards, judgeServices, judgeClasses,
 		judgeSight, judgeGaps,
 	} {
 		judge(s, &all)

@@ -1,0 +1,143 @@
+package nsmonitor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Standing names what stands in the calling thread's namespace and belongs to no pod, sorted: devices with their MTU, queueing
+// disciplines, filters and programs that are attached to them, routes, routing rules, chains of the firewall by the first words of their
+// names, and these settings. Bridges, whose MTU is that of pods, and what comes and goes with pods and services is not in it, so that two
+// readings differ only where somebody has changed the machine's network.
+func Standing(sysctls []string) ([]string, error) {
+	config, err := ReadConfig(sysctls, nil)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := podDevices()
+	if err != nil {
+		return nil, fmt.Errorf("tell the devices of pods: %w", err)
+	}
+	found := map[string]bool{}
+	for s, value := range config {
+		_, device, _ := strings.Cut(value, "dev ")
+		device, _, _ = strings.Cut(device, ",")
+		if pods[cmp.Or(s.Device, device)] {
+			continue
+		}
+		found[standingName(config, s, value)] = true
+	}
+	if err := chains(func(name string) { found[name] = true }); err != nil {
+		return nil, fmt.Errorf("read the chains of the firewall: %w", err)
+	}
+	delete(found, "")
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// standingName names a setting of a namespace, "" for what is not worth a name of its own. Programs have numbers, which are others after each
+// start of who loads them.
+func standingName(config Config, s Setting, value string) string {
+	switch {
+	case s == firewall():
+		return ""
+	case s.Device == "" && strings.HasPrefix(s.Name, "routing rule"):
+		return s.Name
+	case s.Device == "" && strings.HasPrefix(s.Name, "route"):
+		return strings.TrimSpace(s.Name + " " + value)
+	case s.Device == "":
+		return s.Name + " = " + value
+	case s.Name == linkState:
+		return "device " + s.Device + " with MTU " + config[Setting{s.Device, "mtu"}]
+	case strings.HasPrefix(s.Name, "qdisc"):
+		if kind, _, _ := strings.Cut(value, " "); kind != "noqueue" {
+			return "queueing discipline " + kind + " on " + s.Device
+		}
+	case strings.HasPrefix(s.Name, "filters"), strings.Contains(s.Name, "program"):
+		return s.Name + " on " + s.Device
+	}
+	return ""
+}
+
+// podDevices are the devices that lead to pods: pairs whose other end is in another namespace, unless they have a subnet of their own, as a
+// node's card has that is one; and the bridges between them.
+func podDevices() (map[string]bool, error) {
+	links, err := List(netlink.LinkList)
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := List(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, unix.AF_INET) })
+	if err != nil {
+		return nil, err
+	}
+	pods := map[string]bool{}
+	for _, l := range links {
+		subnet := slices.ContainsFunc(addresses, func(a netlink.Addr) bool {
+			ones, bits := a.Mask.Size()
+			return a.LinkIndex == l.Attrs().Index && ones < bits
+		})
+		pair := l.Type() == "veth" || l.Type() == "netkit"
+		pods[l.Attrs().Name] = l.Type() == "bridge" || pair && l.Attrs().NetNsID >= 0 && !subnet
+	}
+	return pods, nil
+}
+
+const getChains = unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETCHAIN
+
+// chains calls each with the names of the chains of nftables, those of iptables among them where that is nftables underneath.
+func chains(each func(string)) error {
+	socket, err := openNetlink(unix.NETLINK_NETFILTER)
+	if errors.Is(err, unix.EPROTONOSUPPORT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = socket.close() }()
+	_, err = List(func() ([]string, error) {
+		return nil, socket.dump(getChains, make([]byte, sizeofNfgen), func(body []byte) {
+			table, name, hooked := "", "", false
+			for kind, value := range attributes(body[min(sizeofNfgen, len(body)):]) {
+				switch kind {
+				case unix.NFTA_CHAIN_TABLE:
+					table = strings.TrimRight(string(value), "\x00")
+				case unix.NFTA_CHAIN_NAME:
+					name = strings.TrimRight(string(value), "\x00")
+				case unix.NFTA_CHAIN_HOOK:
+					hooked = true
+				}
+			}
+			each(chainFamily(table, name, hooked))
+		})
+	})
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) {
+		return nil // a kernel without nftables
+	}
+	return err
+}
+
+// chainFamily names what a chain is one of: chains of one service or pod begin with the same words as those of the others. In tables that are
+// not iptables' the table is named alone. Chains that iptables itself makes are nobody's.
+func chainFamily(table, name string, hooked bool) string {
+	switch {
+	case !slices.Contains([]string{"filter", "nat", "mangle", "raw", "security"}, table):
+		return "table " + table
+	case hooked:
+		return ""
+	}
+	words := strings.FieldsFunc(name, func(c rune) bool { return c == '-' || c == '_' })
+	family := name
+	if len(words) > 1 {
+		family = words[0] + name[len(words[0]):len(words[0])+1] + words[1]
+		if strings.ContainsAny(words[1], "0123456789") {
+			family = words[0]
+		}
+	}
+	return "chains " + family + " of table " + table
+}
