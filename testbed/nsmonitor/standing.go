@@ -27,9 +27,9 @@ func Standing(sysctls []string) ([]string, error) {
 	}
 	found := map[string]bool{}
 	for s, value := range config {
-		_, device, _ := strings.Cut(value, "dev ")
-		device, _, _ = strings.Cut(device, ",")
-		if pods[cmp.Or(s.Device, device)] {
+		_, device, _ := strings.Cut(value, "dev ") // of a route
+		device, _, _ = strings.Cut(device, " ")
+		if pods[cmp.Or(s.Device, strings.TrimSuffix(device, ","))] {
 			continue
 		}
 		found[standingName(config, s, value)] = true

@@ -61,7 +61,7 @@ func TestStanding(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, command := range []string{
-		"ip link set cali1 up", "ip route add 10.1.0.2/32 dev cali1", "tc qdisc add dev cali1 clsact", "ip link add cni0 type bridge",
+		"ip link set cali1 up", "ip route add 10.1.0.2/32 dev cali1", "ip -6 route add fd00::2/128 dev cali1 metric 7", "tc qdisc add dev cali1 clsact", "ip link add cni0 type bridge",
 		iptables + " -t nat -N KUBE-SVC-ERIFXISQEP7F7OF4", iptables + " -t nat -N CNI-0a1b2c3d",
 	} {
 		run(node, strings.Fields(command)...)

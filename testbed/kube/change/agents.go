@@ -18,7 +18,7 @@ const (
 )
 
 // because adds to the reason why a change is not in effect which agents of the cluster end or do not start, with the last line of what each
-// said: pods of DaemonSets, and those in their nodes' network. Where this user may not look, nothing is added.
+// said, or the last that tells of an error: pods of DaemonSets, and those in their nodes' network. Where this user may not look, nothing is added.
 func (c *carrier) because(ctx context.Context, reason error) error {
 	ctx, cancel := context.WithTimeout(ctx, agentsWithin)
 	defer cancel()
@@ -61,10 +61,24 @@ func (c *carrier) ending(ctx context.Context, p corev1.Pod, s corev1.ContainerSt
 	said := ended.Message
 	if said == "" {
 		log, err := c.cluster.API.REST.Get().AbsPath("/api/v1/namespaces/"+p.Namespace+"/pods/"+p.Name+"/log").
-			Param("container", s.Name).Param("tailLines", "1").Param("previous", fmt.Sprint(s.State.Waiting != nil)).DoRaw(ctx)
+			Param("container", s.Name).Param("tailLines", "20").Param("previous", fmt.Sprint(s.State.Waiting != nil)).DoRaw(ctx)
 		if err == nil {
-			said = string(log)
+			said = telling(string(log))
 		}
 	}
 	return onOneLine(fmt.Sprintf("%s ended %d times, last with status %d: %s", s.Name, s.RestartCount+1, ended.ExitCode, strings.TrimSpace(said)))
+}
+
+// telling is the last line of a log that tells of an error, else its last: many programs say goodbye after they have said why.
+func telling(log string) (line string) {
+	all := strings.Split(strings.TrimSpace(log), "\n")
+	for _, l := range slices.Backward(all) {
+		lower := strings.ToLower(l)
+		// The logs of Kubernetes begin such lines with E or F and the date.
+		if strings.HasPrefix(lower, "e1") || strings.HasPrefix(lower, "e0") || strings.HasPrefix(lower, "f1") || strings.HasPrefix(lower, "f0") ||
+			slices.ContainsFunc([]string{"error", "fatal", "panic", "fail"}, func(w string) bool { return strings.Contains(lower, w) }) {
+			return l
+		}
+	}
+	return all[len(all)-1]
 }
