@@ -141,7 +141,7 @@ type Observation struct {
 	Expect Encapsulation
 	// ExpectMTU is the MTU that the user expects, 0 if not given.
 	ExpectMTU unit.Bytes
-	// Via is the card by which packets must leave nodes, "" for that of the route to the other node.
+	// Via is the card by which packets must leave nodes; "" is the card of the route to the other node.
 	Via string
 	// Called is what the client called, and Backend the server itself.
 	Called, Backend netip.AddrPort

@@ -40,7 +40,7 @@ type Spec struct {
 	Expect Encapsulation
 	// ExpectMTU is the MTU that the cluster is to have at a level of the study, of its links or its pods; 0 expects none.
 	ExpectMTU unit.Bytes
-	// Via is the card by which packets must leave each node of a cluster; "" is that of the route to the other node.
+	// Via is the card by which packets must leave each node of a cluster; "" is the card of the route to the other node.
 	Via string
 	// Peers are the pods that serve as one: the first of each node but the first one.
 	Peers Peers

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -63,4 +64,16 @@ func (s *Session) endServed(ctx context.Context, around told, round int) error {
 	now, _, err := s.spent(ctx)
 	s.bursts.ServerCPU[last] = max(now-s.served.before, 0).Nanoseconds()
 	return err
+}
+
+// moved is the error of a session whose external endpoint is served otherwise than when its testbed was opened.
+func (s *Session) moved(ctx context.Context) error {
+	moved := s.testbed.Instruments().Moved
+	if moved == nil {
+		return nil
+	}
+	if what := moved(ctx); what != "" {
+		return errors.New(what)
+	}
+	return nil
 }

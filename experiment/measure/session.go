@@ -340,11 +340,7 @@ func (s *Session) trial(ctx context.Context, build int) result.Trial {
 		t.Sockets = sockets.Join(totals, served)
 		t.Disk, t.Replication = cmp.Or(totals.Disk, served.Disk), cmp.Or(totals.Replication, served.Replication)
 		t.Services = s.serviceRecords(ctx)
-		if moved := s.testbed.Instruments().Moved; moved != nil {
-			if what := moved(ctx); what != "" {
-				keep(errors.New(what))
-			}
-		}
+		keep(s.moved(ctx))
 	}
 	if s.carry.Visits > 0 {
 		t.CarryOver = &s.carry

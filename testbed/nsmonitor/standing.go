@@ -14,8 +14,8 @@ import (
 
 // Standing names what stands in the calling thread's namespace and belongs to no pod, sorted: devices with their MTU, queueing
 // disciplines, filters and programs that are attached to them, routes, routing rules, chains of the firewall by the first words of their
-// names, and these settings. Bridges, whose MTU is that of pods, and what comes and goes with pods and services is not in it, so that two
-// readings differ only where somebody has changed the machine's network.
+// names, and these settings. Bridges, whose MTU follows from their pods', and what comes and goes with pods and services are not in it, so
+// that two readings differ only where somebody has changed the machine's network.
 func Standing(sysctls []string) ([]string, error) {
 	config, err := ReadConfig(sysctls, nil)
 	if err != nil {
@@ -41,8 +41,8 @@ func Standing(sysctls []string) ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// standingName names a setting of a namespace, "" for what is not worth a name of its own. Programs have numbers, which are others after each
-// start of who loads them.
+// standingName names a setting of a namespace, "" for what is not worth a name of its own. A program's number is another one each time
+// that it is loaded.
 func standingName(config Config, s Setting, value string) string {
 	switch {
 	case s == firewall():
@@ -90,7 +90,7 @@ func podDevices() (map[string]bool, error) {
 
 const getChains = unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETCHAIN
 
-// chains calls each with the names of the chains of nftables, those of iptables among them where that is nftables underneath.
+// chains calls each with the names of the chains of nftables, which iptables' are, too, where it is nftables underneath.
 func chains(each func(string)) error {
 	socket, err := openNetlink(unix.NETLINK_NETFILTER)
 	if errors.Is(err, unix.EPROTONOSUPPORT) {
@@ -122,8 +122,8 @@ func chains(each func(string)) error {
 	return err
 }
 
-// chainFamily names what a chain is one of: chains of one service or pod begin with the same words as those of the others. In tables that are
-// not iptables' the table is named alone. Chains that iptables itself makes are nobody's.
+// chainFamily names what a chain is one of: chains of all services, or of all pods, begin with the same words. In tables that are not
+// iptables' the table is named alone. Chains that iptables makes by itself have no name here.
 func chainFamily(table, name string, hooked bool) string {
 	switch {
 	case !slices.Contains([]string{"filter", "nat", "mangle", "raw", "security"}, table):
