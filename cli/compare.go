@@ -42,7 +42,8 @@ that runs of different machines or kernels can be held against each other; what 
 A change is called a regression when its whole interval lies beyond the margin. Only the headline metric of each workload (or
 the one that --metric names) is judged; --all shows the others too.
 
-Of three runs of the same question or more, none is old or new: they are days or boots, and the table says where another run will lie.
+Runs differ by a little more than their own builds tell. Of three runs of the same question or more, none is old or new: they are days
+or boots, and the table says where another run will lie.
 
 EXIT STATUS
   0    no regression was found

@@ -122,7 +122,7 @@ func (d *document) setting(run insight.Part) {
 	}
 	first := deltas[0]
 	d.paragraph("### " + escape(words.Title(run.Setting)))
-	over := percentage(run.Confidence) + "% intervals over builds."
+	over := percentage(run.Confidence) + "% intervals over the builds of this run."
 	if run.Exact != nil {
 		over = fmt.Sprintf("Ranges over %d seeds.", len(run.Exact.Seeds))
 	}

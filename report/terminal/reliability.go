@@ -23,6 +23,7 @@ func (p *page) reliability() {
 	p.title("Reliability", "")
 	p.entry("null check", p.nullCheck())
 	p.entry("spread", p.spread())
+	p.entry("another day", p.anotherDay())
 	p.entry("seeds", p.seeds())
 	p.entry("left out", p.leftOut())
 	p.list("failed", p.failed())
@@ -136,6 +137,14 @@ func (p *page) spread() string {
 			len(rounds), 100*slices.Max(builds), 100*worst.Variance.Rounds, worst.Cell)
 	}
 	return text + ")"
+}
+
+// anotherDay says what the intervals are of.
+func (p *page) anotherDay() string {
+	if p.spread() == "" {
+		return ""
+	}
+	return "intervals are of this run; where another will lie, netdelta compare of three runs says"
 }
 
 // leftOut counts the bursts that enter no delta, by reason. The baseline's are counted with its null check, where
