@@ -211,11 +211,12 @@ const Metal = "metal"
 // and addresses of real machines, and so are not in the catalogue.
 func Found() []Network {
 	return []Network{{
-		Name:     Metal,
-		Summary:  "processes in the servers' own network namespaces, at their own addresses: nothing in between",
-		UsedBy:   []string{"programs without containers"},
-		OwnPods:  true,
-		Crossing: CrossAsNodes,
+		Name:        Metal,
+		Summary:     "processes in the servers' own network namespaces, at their own addresses: nothing in between",
+		UsedBy:      []string{"programs without containers"},
+		OwnPods:     true,
+		SharesPorts: true,
+		Crossing:    CrossAsNodes,
 		Build: func(t Topology) Plan {
 			p := Plan{Found: true}
 			for _, n := range t.Nodes {

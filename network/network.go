@@ -39,6 +39,9 @@ type Network struct {
 	NoSameNodeUnderSwap bool
 	// OwnPods says that it needs its own pods, so it can't be live-swapped: it gets a testbed of its own.
 	OwnPods bool
+	// SharesPorts says that clients of several testbeds are in one namespace, which is the machine's own, so that the kernel has to choose
+	// their ports.
+	SharesPorts bool
 	// FromNode says how a client in its node's own namespace reaches pods, where the conditions have it there.
 	FromNode NodeWay
 	// Build writes the plan for a topology that Plan has checked.

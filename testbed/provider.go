@@ -44,8 +44,6 @@ type Capabilities struct {
 	// LosesNodes says that nodes are on machines that may be lost, and be there again when the next testbed is opened. It goes without
 	// saying for nodes of others.
 	LosesNodes bool
-	// SharesPorts says that pods of several testbeds may be in one namespace, so that the kernel has to choose the ports of clients.
-	SharesPorts bool
 	// Costs are first guesses of how long the parts of a run take; nil is how long they take on this machine.
 	Costs *Costs
 	// Lacking returns the programs that a pod does not have, of the given names or paths. It may make a pod for the purpose.

@@ -54,32 +54,29 @@ type Context struct {
 
 	seed  uint64
 	able  testbed.Capabilities
-	ports map[result.Setting]endpoint.Ports
+	ports map[result.Setting]endpoint.Ports // of a cell: portsOf
 	// shares are what bursts of each cell usually get of their processor, over all builds: a load that begins in the middle of a run
 	// must not become what a later build takes for usual.
 	shares map[string]*pressure.Share
 	// ownPods are the networks that need their own pods, so that they can't be swapped in under others.
 	ownPods map[string]bool
-	kept    keptTestbeds
+	// chosen are the networks of this machine's or a node's own namespace, where ports may be taken: the kernel chooses those of clients.
+	chosen map[string]bool
+	kept   keptTestbeds
 }
 
 // NewContext prepares to measure the cells of a run. All random orders follow from its seed.
 func NewContext(c Config, run result.Run) *Context {
 	m := &Context{
 		Config: c, Health: endpoint.NewHealth(), Observed: newObserved(), seed: run.Seed,
-		able: c.Driver.Capabilities(), ports: assignPorts(run.Cells, c.Workloads), shares: map[string]*pressure.Share{}, ownPods: map[string]bool{},
+		able: c.Driver.Capabilities(), ports: assignPorts(run.Cells, c.Workloads), shares: map[string]*pressure.Share{}, ownPods: map[string]bool{}, chosen: map[string]bool{},
 	}
 	m.Targets = &endpoint.Targets{Driver: c.Driver, Program: c.Program, Password: c.Password, Health: m.Health}
-	if !m.able.OwnsNodes || m.able.SharesPorts { // the ports may be taken: the kernel chooses
-		for s, p := range m.ports {
-			m.ports[s] = endpoint.Ports{Server: p.Server}
-		}
-	}
 	for _, cell := range run.Cells {
 		m.shares[cell.ID] = &pressure.Share{}
 	}
 	for _, n := range m.able.Networks {
-		m.ownPods[n.Name] = n.OwnPods
+		m.ownPods[n.Name], m.chosen[n.Name] = n.OwnPods, n.SharesPorts
 	}
 	return m
 }
@@ -115,6 +112,15 @@ func assignPorts(cells []result.Cell, workloads []workload.Workload) map[result.
 		next += uses
 	}
 	return assigned
+}
+
+// portsOf are the ports of a cell's ends.
+func (m *Context) portsOf(c result.Cell) endpoint.Ports {
+	p := m.ports[c.Setting()]
+	if m.chosen[c.Network] || !m.able.OwnsNodes {
+		p.Client = 0
+	}
+	return p
 }
 
 // Group is the cells that share a testbed: of one network, role and underlay. The baseline's A/A control has its own testbed.

@@ -39,3 +39,13 @@ func TestGroupsAreDrawnFromTheSeed(t *testing.T) {
 		t.Errorf("groups %v, want %v", got, order)
 	}
 }
+
+// TestPortsOfClients: in a namespace of its own a client has the port of its setting, in a machine's own one the kernel chooses: the baseline and its A/A
+// control are both there.
+func TestPortsOfClients(t *testing.T) {
+	cells := []result.Cell{{Network: network.Metal, Workload: "udp-stream"}, {Network: "host", Workload: "udp-stream"}}
+	m := NewContext(Config{Driver: lab.NewDriver(append(network.Found(), network.Catalogue()...))}, result.Run{Cells: cells})
+	if metal, host := m.portsOf(cells[0]), m.portsOf(cells[1]); metal.Client != 0 || host.Client == 0 || metal.Server != host.Server {
+		t.Errorf("the ports are %+v and %+v", metal, host)
+	}
+}

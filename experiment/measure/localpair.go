@@ -71,7 +71,7 @@ func (m *Context) PairOn(ctx context.Context, tb testbed.Testbed, c result.Cell,
 	if err != nil {
 		return nil, err
 	}
-	listen, local, err := m.ports[c.Setting()].Addresses(server, c.Params.Family)
+	listen, local, err := m.portsOf(c).Addresses(server, c.Params.Family)
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ func (m *Context) newSessions(cells []result.Cell) []*Session {
 		d := m.demand(c)
 		s := &Session{
 			Cell: c, Size: SizeOf(m.Burst, m.VisitBursts, d).patient(m.Program.Patience, d), demand: d,
-			cpus: m.placeCPUs(c.Params.CPU), ports: m.ports[c.Setting()], remote: !m.able.OwnsNodes, probes: probes{share: m.shares[c.ID]},
+			cpus: m.placeCPUs(c.Params.CPU), ports: m.portsOf(c), remote: !m.able.OwnsNodes, probes: probes{share: m.shares[c.ID]},
 		}
 		if d.Cluster != nil && c.Params.CPU == "" {
 			cpu := m.clusterCPU(c)

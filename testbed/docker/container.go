@@ -255,10 +255,10 @@ const none = Prefix + "none"
 // Networks are those that every engine has, in the order in which they are listed. They have no plan.
 func Networks() []network.Network {
 	return []network.Network{
-		{Name: Host, Summary: "containers in the host's own network namespace, over loopback", UsedBy: []string{"docker run --network host"}, Reach: network.ByNode, OwnPods: true},
+		{Name: Host, Summary: "containers in the host's own network namespace, over loopback", UsedBy: []string{"docker run --network host"}, Reach: network.ByNode, OwnPods: true, SharesPorts: true},
 		{Name: Bridge, Summary: "the engine's default bridge, from container to container", UsedBy: []string{"docker run"}, OwnPods: true},
-		{Name: Published, Summary: "from the host to a published port at the host's address, by the firewall's rewriting", UsedBy: []string{"docker run --publish"}, Reach: network.ByNode, OwnPods: true},
-		{Name: Proxied, Summary: "from the host to a published port at localhost, by the engine's proxy in user space where it has one", UsedBy: []string{"docker run --publish, userland-proxy"}, Reach: network.ByNode, OwnPods: true},
+		{Name: Published, Summary: "from the host to a published port at the host's address, by the firewall's rewriting", UsedBy: []string{"docker run --publish"}, Reach: network.ByNode, OwnPods: true, SharesPorts: true},
+		{Name: Proxied, Summary: "from the host to a published port at localhost, by the engine's proxy in user space where it has one", UsedBy: []string{"docker run --publish, userland-proxy"}, Reach: network.ByNode, OwnPods: true, SharesPorts: true},
 	}
 }
 

@@ -142,7 +142,6 @@ func (d *Driver) Kind() string { return Kind }
 func (d *Driver) Capabilities() testbed.Capabilities {
 	all := d.Driver.Capabilities()
 	all.Networks, all.Usual = append(slices.Clone(d.networks), all.Networks...), []string{Host, Bridge}
-	all.SharesPorts = true // clients of docker:host and of published ports
 	return all
 }
 

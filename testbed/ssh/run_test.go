@@ -177,3 +177,22 @@ func TestVia(t *testing.T) {
 	}
 	f.unchanged(t, before, 5*time.Second)
 }
+
+// TestStreamsOfMetal: the baseline and its A/A control send datagrams at the same time from one namespace, each from a port of its own.
+func TestStreamsOfMetal(t *testing.T) {
+	t.Parallel()
+	f := newFarm(t, 2)
+	p := newProgram(t, f.lan)
+	text := strings.NewReplacer("[metal, host, routed, vxlan]", "[metal]", "[tcp-rr]", "[{udp-stream: {rate: 20Mbit/s}}]").Replace(study)
+	must(t, os.WriteFile(filepath.Join(p.dir, "small.yaml"), []byte(text), 0o600))
+	said, _ := p.command(t.Context(), "run", "small.yaml", "--quiet", "--builds", "6", "--out", "out", "--nodes", f.nodes()).CombinedOutput()
+	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
+	if err != nil || len(contents.Trials) != 12 {
+		t.Fatalf("there are %d trials, %v\n%s", len(contents.Trials), err, said)
+	}
+	for _, one := range contents.Trials {
+		if one.Failed != "" {
+			t.Errorf("%s: %s", one.Cell, one.Failed)
+		}
+	}
+}
