@@ -59,16 +59,15 @@ type Agent struct {
 
 // Start starts an agent in the pod and waits until it has introduced itself.
 func Start(ctx context.Context, pod testbed.Pod, p Program) (*Agent, error) {
-	args := append(append([]string{}, p.Args...), Subcommand)
-	proc, err := pod.Start(ctx, testbed.Command{Path: p.Path, Args: args, CPUs: p.CPUs, Env: append(runtimeEnv(), p.Env...)})
+	command := func(verb string) testbed.Command {
+		return testbed.Command{Path: p.Path, Args: append(append([]string{}, p.Args...), verb), CPUs: p.CPUs, Env: append(runtimeEnv(), p.Env...)}
+	}
+	proc, err := pod.Start(ctx, command(Subcommand))
 	if err != nil {
 		return nil, fmt.Errorf("starting the agent in pod %s: %w", pod.Name(), err)
 	}
 	a := &Agent{Client: rpc.NewClient("pod "+pod.Name(), proc), pod: pod, patience: p.Patience}
-	hello, err := invoke[Hello](ctx, a, rpc.OpHello, nil, a.atMost(greetDeadline))
-	if err == nil {
-		err = hello.Check()
-	}
+	hello, err := rpc.Meet[Hello](ctx, a.Client, pod, command("--version"), a.atMost(greetDeadline))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("greeting the agent in pod %s: %w", pod.Name(), err), a.Close())
 	}

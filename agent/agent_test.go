@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"netdelta/engine"
+	"netdelta/internal/machine"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/rpc"
@@ -284,5 +286,27 @@ func TestEndsWithItsInput(t *testing.T) {
 		}
 	case <-time.After(20 * time.Second):
 		t.Error("the agent outlived its input")
+	}
+}
+
+// TestOlderAgent: an agent of a version that does not even understand the greeting is refused by both versions, with the fix.
+func TestOlderAgent(t *testing.T) {
+	old := filepath.Join(t.TempDir(), "netdelta-agent")
+	script := `#!/bin/sh
+if [ "$1" = --version ]; then echo "netdelta-agent version v0.1"; exit 0; fi
+echo "netdelta agent: reading a request: invalid character '\x01' looking for beginning of value" >&2
+exit 1
+`
+	if err := os.WriteFile(old, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Start(t.Context(), localPod{}, Program{Path: old})
+	if err == nil || strings.Contains(err.Error(), "invalid character") {
+		t.Fatalf("got %v", err)
+	}
+	for _, says := range []string{"it is netdelta v0.1", "this netdelta, which is " + machine.Version(), "use the same netdelta on both sides"} {
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("%q is not in: %v", says, err)
+		}
 	}
 }

@@ -23,17 +23,26 @@ func SentProgram() (string, error) {
 		return "", fmt.Errorf("find this program's file: %w", err)
 	}
 	small := filepath.Join(filepath.Dir(self), AgentName)
-	there, err := buildinfo.ReadFile(small)
+	err = ofThisBuild(small)
 	if errors.Is(err, fs.ErrNotExist) {
 		return self, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("look at %s, which is sent to where workloads run: %w; make build builds it anew", small, err)
-	}
-	if here, ok := debug.ReadBuildInfo(); ok && version(there) != version(here) {
-		return "", fmt.Errorf("%s is version %s and this program is %s: build both with make build, or remove it", small, version(there), version(here))
+		return "", err
 	}
 	return small, nil
+}
+
+// ofThisBuild refuses a program of another version than this one.
+func ofThisBuild(path string) error {
+	there, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("look at %s, which is sent to where workloads run: %w; make build builds it anew", path, err)
+	}
+	if here, ok := debug.ReadBuildInfo(); ok && version(there) != version(here) {
+		return fmt.Errorf("%s is version %s and this program is %s: build both anew, or remove it", path, version(there), version(here))
+	}
+	return nil
 }
 
 // SentProgramFor is SentProgram for machines of an architecture, as Go names it. For another one than this program's it is the file
@@ -47,8 +56,13 @@ func SentProgramFor(arch string) (string, error) {
 		return "", fmt.Errorf("find this program's file: %w", err)
 	}
 	path := filepath.Join(filepath.Dir(self), AgentName+"-"+arch)
-	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("there is no program for %s in this program's folder: %w; build it by CGO_ENABLED=0 GOARCH=%s go build -o %s ./cmd/netdelta-agent", arch, err, arch, path)
+	build := fmt.Sprintf("build it by CGO_ENABLED=0 GOARCH=%s go build -o %s ./cmd/netdelta-agent", arch, path)
+	err = ofThisBuild(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("there is no program for %s in this program's folder: %w; %s", arch, fs.ErrNotExist, build)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w; %s", err, build)
 	}
 	return path, nil
 }

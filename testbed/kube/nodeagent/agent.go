@@ -26,11 +26,7 @@ func Start(ctx context.Context, pod testbed.Pod, program string) (*Agent, error)
 		return nil, fmt.Errorf("start an agent that looks at %s: %w", pod.Name(), err)
 	}
 	a := &Agent{rpc.NewClient("node agent "+pod.Name(), proc), pod}
-	hello, err := rpc.Do[rpc.Greeting](ctx, a.Client, rpc.OpHello, nil, patience)
-	if err == nil {
-		err = hello.Check()
-	}
-	if err != nil {
+	if _, err := rpc.Meet[rpc.Greeting](ctx, a.Client, pod, testbed.Command{Path: program, Args: []string{"--version"}}, patience); err != nil {
 		return nil, errors.Join(fmt.Errorf("greet the agent that looks at %s: %w", pod.Name(), err), a.Close())
 	}
 	return a, nil
