@@ -94,6 +94,9 @@ func openServers(ctx context.Context, _ *environment, s *study.Study, o runOptio
 	if err != nil {
 		return nil, nil, err
 	}
+	if at.Least = s.Testbed.Nodes; at.Least < 2 || len(at.Nodes) <= at.Least { // one server alone would be another testbed
+		at.Least = 0
+	}
 	opened, err := ssh.Open(ctx, at)
 	if err != nil {
 		return nil, nil, err
@@ -178,10 +181,8 @@ func wayFinding(w server.Way, topic string) finding {
 	case w.Why != "":
 		return finding{Topic: topic, OK: true, Says: "how large packets can be is not known: " + w.Why}
 	case w.MTU < w.Card:
-		return finding{
-			Topic: topic, Says: fmt.Sprintf("packets of more than %d bytes get lost, though the card's MTU is %d", w.MTU, w.Card),
-			Fix: fmt.Sprintf("let the cards and switches on the way carry packets of %d bytes, or set the card's MTU to %d", w.Card, w.MTU),
-		}
+		says, fix := servers.Lost(w.MTU, w.Card)
+		return finding{Topic: topic, Says: says, Fix: fix}
 	}
 	return finding{Topic: topic, OK: true, Says: fmt.Sprintf("packets of %d bytes arrive, the card's MTU", w.MTU)}
 }

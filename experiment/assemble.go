@@ -191,21 +191,38 @@ func findingsOn(seen map[string]result.Environment) (all []result.Finding) {
 	return all
 }
 
-// interruptNotes say which processors of servers took their cards' interrupts.
-func interruptNotes(servers []result.Server) (notes []string) {
-	for _, s := range servers {
+// interruptNotes say which processors of servers took their cards' interrupts, and whether the study gave one of these to a workload: the
+// client is on the first server, and its server on the second.
+func interruptNotes(servers []result.Server, pins *result.Pins) (notes []string) {
+	for i, s := range servers {
 		var parts []string
+		total := uint64(0)
 		for cpu, n := range s.InterruptCounts {
 			if n > 0 {
 				parts = append(parts, fmt.Sprintf("%s on CPU %d", unit.Thousands(n), cpu))
+				total += n
 			}
 		}
-		if len(parts) > 0 {
-			notes = append(notes, fmt.Sprintf("interrupts of the cards of %s while it was measured: %s", s.Name, strings.Join(parts, ", ")))
+		if total == 0 {
+			continue
 		}
+		note := fmt.Sprintf("interrupts of the cards of %s while it was measured: %s", s.Name, strings.Join(parts, ", "))
+		if pins != nil && i < 2 {
+			end, cpu := "client", pins.Client
+			if i == 1 {
+				end, cpu = "server", pins.Server
+			}
+			if cpu < len(s.InterruptCounts) && float64(s.InterruptCounts[cpu]) >= pinnedShare*float64(total) {
+				note += fmt.Sprintf("; the %s ran on CPU %d and was held up by them: give it another by testbed.cpu, or lead them elsewhere by /proc/irq/N/smp_affinity_list", end, cpu)
+			}
+		}
+		notes = append(notes, note)
 	}
 	return notes
 }
+
+// pinnedShare is which part of its cards' interrupts a workload's processor may take without a word.
+const pinnedShare = 0.05
 
 // summed fills in what an environment has of one machine with what all nodes have alike, or with each of what they differ in.
 func summed(e result.Environment) result.Environment {

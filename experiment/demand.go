@@ -53,13 +53,13 @@ func unmet(ctx context.Context, c result.Cell, d workload.Demand, driver testbed
 		return fmt.Sprintf("workload %s is unsupported: needs %v of memory for its servers, %v are free; end other programs or run it on a machine with more", c.Workload, d.Memory, free), nil
 	}
 	if able.Lacking != nil {
-		return lackingElsewhere(ctx, c.Workload, d, able.Lacking)
+		return lackingElsewhere(ctx, c.Workload, d, able)
 	}
 	return lackingPrograms(c.Workload, d)
 }
 
-// lackingElsewhere is what the pods don't have of what a workload needs, "" where all is there.
-func lackingElsewhere(ctx context.Context, name string, d workload.Demand, ask func(context.Context, []string) ([]string, error)) (string, error) {
+// lackingElsewhere is what pods on other machines don't have of what a workload needs, "" where all is there.
+func lackingElsewhere(ctx context.Context, name string, d workload.Demand, able testbed.Capabilities) (string, error) {
 	if len(d.Programs) == 0 {
 		return "", nil
 	}
@@ -67,7 +67,7 @@ func lackingElsewhere(ctx context.Context, name string, d workload.Demand, ask f
 	for _, p := range d.Programs {
 		names = append(names, p.Name)
 	}
-	lacking, err := ask(ctx, names)
+	lacking, err := able.Lacking(ctx, names)
 	if err != nil || len(lacking) == 0 {
 		return "", err
 	}
@@ -76,6 +76,10 @@ func lackingElsewhere(ctx context.Context, name string, d workload.Demand, ask f
 		if slices.Contains(lacking, p.Name) && !slices.Contains(packages, p.Package) {
 			packages = append(packages, p.Package)
 		}
+	}
+	if able.OwnsNodes {
+		return fmt.Sprintf("workload %s is unsupported: a machine has no %s; install %s on each, by apt install %s",
+			name, strings.Join(lacking, ", no "), map[bool]string{true: "it", false: "them"}[len(lacking) == 1], strings.Join(packages, " ")), nil
 	}
 	return fmt.Sprintf("workload %s is unsupported: the pods' image has no %s (%s); give one that has with --base-image, such as deploy/programs/Dockerfile makes",
 		name, strings.Join(lacking, ", no "), strings.Join(packages, ", ")), nil

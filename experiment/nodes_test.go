@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"netdelta/result"
@@ -29,10 +30,16 @@ func TestNodesDescribeThemselves(t *testing.T) {
 	}
 }
 
-// The record says which processors of a server took its cards' interrupts.
+// The record says which processors of a server took its cards' interrupts, and that one of these was given to a workload.
 func TestInterruptsOfServers(t *testing.T) {
-	notes := interruptNotes([]result.Server{{Name: "a", InterruptCounts: []uint64{12345, 0, 7}}, {Name: "b", InterruptCounts: []uint64{0, 0}}, {Name: "c"}})
-	if want := []string{"interrupts of the cards of a while it was measured: 12,345 on CPU 0, 7 on CPU 2"}; !slices.Equal(notes, want) {
+	servers := []result.Server{{Name: "a", InterruptCounts: []uint64{12345, 0, 7}}, {Name: "b", InterruptCounts: []uint64{0, 0}}, {Name: "c"}}
+	notes := interruptNotes(servers, &result.Pins{Client: 2, Server: 0}) // a few are no matter
+	want := "interrupts of the cards of a while it was measured: 12,345 on CPU 0, 7 on CPU 2"
+	if !slices.Equal(notes, []string{want}) || !slices.Equal(interruptNotes(servers, nil), notes) {
+		t.Errorf("%q", notes)
+	}
+	notes = interruptNotes(servers, &result.Pins{Client: 0, Server: 7})
+	if len(notes) != 1 || !strings.HasPrefix(notes[0], want+"; the client ran on CPU 0 and was held up by them") {
 		t.Errorf("%q", notes)
 	}
 }

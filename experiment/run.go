@@ -94,7 +94,7 @@ func (r *runner) measure(ctx context.Context) error {
 	}
 	err = errors.Join(err, r.strategy.Close(), m.Targets.Release(ctx), r.writer.close(), r.Kernel.Close(), r.rounds.Close())
 	r.Run.Environment = onNodes(m.Observed.Environment(r.Run.Environment), m.Observed.Nodes())
-	r.Run.Notes = slices.Concat(m.Observed.Notes(r.Run.Notes), interruptNotes(r.Run.Environment.Servers), m.Health.Notes())
+	r.Run.Notes = slices.Concat(m.Observed.Notes(r.Run.Notes), interruptNotes(r.Run.Environment.Servers, r.Pins), m.Health.Notes())
 	r.Run.Notes = r.scheduler.Shed().Explain(r.Run.Notes)
 	return err
 }

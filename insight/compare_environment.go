@@ -60,6 +60,7 @@ func differences(before, after result.Run) []result.Difference {
 	add(GroupTestbed, "services by", was.Proxy, is.Proxy)
 	add(GroupTestbed, "nodes", nodeNames(was), nodeNames(is))
 	add(GroupTestbed, "cards of the servers", cards(a.Servers), cards(b.Servers))
+	add(GroupTestbed, "largest packets between the servers", largest(a.Ways), largest(b.Ways))
 	add(GroupTestbed, "processors measured on", processors(a.Measuring), processors(b.Measuring))
 	all = append(all, linkDifferences(a.Links, b.Links)...)
 	if len(a.Sysctls) == 0 || len(b.Sysctls) == 0 {
@@ -92,6 +93,18 @@ func nodeNames(c result.Cluster) string {
 		names = append(names, strings.TrimSpace(strings.Join([]string{n.Name, n.Kubelet, n.Runtime}, " ")))
 	}
 	return strings.Join(names, ", ")
+}
+
+// largest is the size of packets that get from any server to any other, "" where that is not known.
+func largest(ways []result.Way) string {
+	if len(ways) == 0 {
+		return ""
+	}
+	least := slices.MinFunc(ways, func(a, b result.Way) int { return cmp.Compare(a.MTU, b.MTU) }).MTU
+	if least == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d bytes", least)
 }
 
 // cards are what joined the nodes that were servers.

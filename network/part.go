@@ -24,7 +24,7 @@ func (p Plan) Part(node int) (Plan, error) {
 	if p.Found {
 		return part, nil
 	}
-	cards := map[int]int{} // by node
+	ports, cards := 0, map[int]int{} // cards by node
 	for _, op := range p.Underlay {
 		near, err := p.without(op)
 		if err != nil {
@@ -35,11 +35,14 @@ func (p Plan) Part(node int) (Plan, error) {
 			cards[u.In.Index]++
 			near = u
 		}
+		if isPort(near) {
+			ports++
+		}
 		if near != nil && part.has(spacesOf(near)[0]) {
 			part.Underlay = append(part.Underlay, near)
 		}
 	}
-	if len(cards) != len(p.Nodes) {
+	if ports != len(p.Nodes) {
 		return Plan{}, p.inseparable("it has no port on each node that a card of the node's machine could be")
 	}
 	for _, op := range p.Ops {
@@ -53,6 +56,17 @@ func (p Plan) Part(node int) (Plan, error) {
 		}
 	}
 	return part, nil
+}
+
+// isPort says whether an operation makes a node's port: of a card, or of a bond of several.
+func isPort(op Op) bool {
+	switch o := op.(type) {
+	case Uplink:
+		return o.Role == RolePort
+	case Bond:
+		return o.Role == RolePort
+	}
+	return false
 }
 
 // without is an operation of the underlay without the switch: nil for what is in the switch alone.

@@ -37,6 +37,19 @@ type Environment struct {
 	Cluster *Cluster `json:"cluster,omitempty"`
 	// Servers are the machines that were the nodes, in the nodes' order, where these were servers of the user's.
 	Servers []Server `json:"servers,omitempty"`
+	// Ways are how large packets can be between any two of them, over the cards of their nodes.
+	Ways []Way `json:"ways,omitempty"`
+}
+
+// Way is how large packets can be between two servers, named as in Server.Name, as pings that must not be cut up found before the run.
+type Way struct {
+	Between string `json:"between"`
+	And     string `json:"and"`
+	// MTU is the size of the largest that arrived there and back, 0 where none did, and Device the MTU of the first device; both in bytes.
+	MTU    int `json:"mtu"`
+	Device int `json:"device,omitempty"`
+	// Why it is not known; "" where it is.
+	Why string `json:"why,omitempty"`
 }
 
 // Server is a machine that was a node.

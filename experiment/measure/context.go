@@ -60,7 +60,7 @@ type Context struct {
 	shares map[string]*pressure.Share
 	// ownPods are the networks that need their own pods, so that they can't be swapped in under others.
 	ownPods map[string]bool
-	// chosen are the networks of this machine's or a node's own namespace, where ports may be taken: the kernel chooses those of clients.
+	// chosen are the networks of this machine's or a node's own namespace, where ports may be taken, so that the kernel chooses the clients'.
 	chosen map[string]bool
 	kept   keptTestbeds
 }

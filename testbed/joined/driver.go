@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -78,7 +79,23 @@ func (d *Driver) Kind() string { return d.name }
 
 // Capabilities implements testbed.Provider.
 func (d *Driver) Capabilities() testbed.Capabilities {
-	return testbed.Capabilities{Networks: d.networks, PinsCPUs: true, BuildsLinks: true, OwnsNodes: true}
+	return testbed.Capabilities{Networks: d.networks, PinsCPUs: true, BuildsLinks: true, OwnsNodes: true, Lacking: d.lacking}
+}
+
+// lacking are the programs, of the given names, that some machine does not have.
+func (d *Driver) lacking(ctx context.Context, names []string) (missing []string, err error) {
+	for i := range d.nodes {
+		found, err := ask[[]string](ctx, d.machine(i), opLacking, names)
+		if err != nil {
+			return nil, fmt.Errorf("look for programs on node%d: %w", i, err)
+		}
+		for _, name := range found {
+			if !slices.Contains(missing, name) {
+				missing = append(missing, name)
+			}
+		}
+	}
+	return missing, nil
 }
 
 // Supports implements testbed.Provider: all machines are asked.

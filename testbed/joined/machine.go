@@ -41,6 +41,9 @@ func (m *Machine) Ping(ctx context.Context) error {
 	return err
 }
 
+// Silent is for how long this end or the machine has said nothing.
+func (m *Machine) Silent() time.Duration { return m.conn.Silent() }
+
 // Done is closed when the conversation has ended.
 func (m *Machine) Done() <-chan struct{} { return m.conn.Done() }
 

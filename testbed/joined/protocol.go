@@ -18,6 +18,7 @@ const Verb = "node"
 const (
 	opSupports = "supports" // takes a testbed.Spec
 	opOpen     = "open"     // takes openArgs, and answers with the lab's number
+	opLacking  = "lacking"  // takes names of programs, and answers with those that are not there
 	opKill     = "kill"     // takes the number of a process
 	opPackets  = "packets"  // takes the number of a tap
 	opUntap    = "untap"    // likewise
@@ -27,9 +28,10 @@ const (
 	opSysctls  = "sysctls"
 	opCounters = "counters"
 	opStacks   = "stacks"
-	opTap      = "tap"   // takes namespaces, and answers with the tap's number
-	opFit      = "fit"   // takes fitArgs
-	opStart    = "start" // takes startArgs; messages of the process come back
+	opTap      = "tap"     // takes namespaces, and answers with the tap's number
+	opFit      = "fit"     // takes fitArgs
+	opLargest  = "largest" // takes fitArgs without a size, and answers with a Largest
+	opStart    = "start"   // takes startArgs; messages of the process come back
 )
 
 type openArgs struct {
@@ -49,6 +51,13 @@ type fitArgs struct {
 	From int        `json:"from"`
 	To   int        `json:"to"`
 	Size unit.Bytes `json:"size"`
+}
+
+// Largest is how large packets can be between two pods.
+type Largest struct {
+	// Way is the size of the largest packets that arrived, Device the MTU of the way's first device; both are in bytes.
+	Way    int `json:"way"`
+	Device int `json:"device"`
 }
 
 type startArgs struct {

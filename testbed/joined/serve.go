@@ -11,11 +11,13 @@ import (
 	"sync"
 	"syscall"
 
+	"netdelta/internal/daemon"
 	"netdelta/internal/netns"
 	"netdelta/network"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
 	"netdelta/testbed/rpc"
+	"netdelta/unit"
 )
 
 // server is what one caller has open here.
@@ -85,6 +87,8 @@ func (s *server) carryOut(ctx context.Context, r rpc.Request) (any, error) {
 		return rpc.Call(r, func(spec testbed.Spec) (any, error) { return nil, s.driver.Supports(ctx, spec) })
 	case opOpen:
 		return rpc.Call(r, func(a openArgs) (int, error) { return s.open(ctx, a) })
+	case opLacking:
+		return rpc.Call(r, lacking)
 	case opKill:
 		return rpc.Call(r, func(pid int) (any, error) {
 			if p := find(s, s.processes, pid); p != nil {
@@ -130,16 +134,13 @@ func (s *server) carryOut(ctx context.Context, r rpc.Request) (any, error) {
 			return keep(s, s.taps, t), nil
 		})
 	case opFit:
-		return inLab(s, r, func(l *lab.Testbed, a fitArgs) (any, error) {
-			from, err := podOf(l, a.From)
-			if err != nil {
-				return nil, err
-			}
-			to, err := podOf(l, a.To)
-			if err != nil {
-				return nil, err
-			}
-			return nil, l.Fit(ctx, from, to, a.Size)
+		return betweenPods(s, r, func(l *lab.Testbed, from, to testbed.Pod, size unit.Bytes) (any, error) {
+			return nil, l.Fit(ctx, from, to, size)
+		})
+	case opLargest:
+		return betweenPods(s, r, func(l *lab.Testbed, from, to testbed.Pod, _ unit.Bytes) (all Largest, err error) {
+			all.Way, all.Device, err = l.LargestPacket(ctx, from, to)
+			return all, err
 		})
 	}
 	return nil, r.Unknown()
@@ -153,6 +154,33 @@ func inLab[A, R any](s *server, r rpc.Request, do func(*lab.Testbed, A) (R, erro
 			return value, lab.ErrClosed
 		}
 		return do(l, a.Args)
+	})
+}
+
+// lacking are the programs that this machine does not have.
+func lacking(names []string) (missing []string, err error) {
+	for _, name := range names {
+		if _, err := daemon.Look(name); errors.Is(err, daemon.ErrMissing) {
+			missing = append(missing, name)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return missing, nil
+}
+
+// betweenPods carries out an operation about two pods of a lab.
+func betweenPods[R any](s *server, r rpc.Request, do func(l *lab.Testbed, from, to testbed.Pod, size unit.Bytes) (R, error)) (any, error) {
+	return inLab(s, r, func(l *lab.Testbed, a fitArgs) (value R, err error) {
+		from, err := podOf(l, a.From)
+		if err != nil {
+			return value, err
+		}
+		to, err := podOf(l, a.To)
+		if err != nil {
+			return value, err
+		}
+		return do(l, from, to, a.Size)
 	})
 }
 

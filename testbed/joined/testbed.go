@@ -113,6 +113,19 @@ func (l *Testbed) Fit(ctx context.Context, from, to testbed.Pod, size unit.Bytes
 	})
 }
 
+// LargestPacket finds out how large packets can be that get from one pod to another and back. It takes IPv4.
+func (l *Testbed) LargestPacket(ctx context.Context, from, to testbed.Pod) (found Largest, err error) {
+	a, b, ok := l.Numbers(from, to)
+	if !ok {
+		return found, errors.New("look at the way between two pods: they are not both pods of this testbed")
+	}
+	err = l.open(func() (err error) {
+		found, err = askLab[Largest](ctx, l.partOf(a), opLargest, fitArgs{From: a, To: b})
+		return err
+	})
+	return found, err
+}
+
 // Tap implements testbed.Observer.
 func (l *Testbed) Tap(ctx context.Context, spaces []network.Space) (testbed.Tap, error) {
 	t := &tap{}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -147,30 +148,43 @@ func (l *Testbed) Sysctls(ctx context.Context) (map[string]string, error) {
 
 // Fit implements testbed.Observer. The datagram goes to the last of the pod's ports, and is sent by this program.
 func (l *Testbed) Fit(ctx context.Context, from, to testbed.Pod, size unit.Bytes) error {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	fail := func(err error) error {
+	err := l.between(ctx, from, to, func(at netip.AddrPort) error { return nsmonitor.SendWhole(at, size) })
+	if err != nil {
 		return fmt.Errorf("send a packet of %d bytes from %s to %s: %w", int64(size), from.Name(), to.Name(), err)
 	}
+	return nil
+}
+
+// LargestPacket finds out how large packets can be that get from one pod to another and back, and the MTU of the way's first device. It takes
+// IPv4.
+func (l *Testbed) LargestPacket(ctx context.Context, from, to testbed.Pod) (way, device int, err error) {
+	err = l.between(ctx, from, to, func(at netip.AddrPort) (err error) {
+		way, device, err = nsmonitor.LargestPacket(at.Addr())
+		return err
+	})
+	return way, device, err
+}
+
+// between calls f in the namespace of a pod, with where it reaches the last port of another.
+func (l *Testbed) between(ctx context.Context, from, to testbed.Pod, f func(at netip.AddrPort) error) error {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
 	a, b, ok := l.Numbers(from, to)
 	switch {
 	case !ok:
-		return fail(errors.New("they are not both pods of this testbed"))
+		return errors.New("they are not both pods of this testbed")
 	case l.closed:
-		return fail(ErrClosed)
+		return ErrClosed
 	case ctx.Err() != nil:
-		return fail(ctx.Err())
+		return ctx.Err()
 	}
 	s := l.spaces[l.Plan().Pods[a].In]
 	if s == nil {
-		return fail(errors.New("the pod has no network namespace"))
+		return errors.New("the pod has no network namespace")
 	}
 	_, last := to.Ports()
 	at := l.Plan().Endpoint(a, b, last)
-	if err := s.ns.Do(func() error { return nsmonitor.SendWhole(at, size) }); err != nil {
-		return fail(err)
-	}
-	return nil
+	return s.ns.Do(func() error { return f(at) })
 }
 
 // configWatch watches all namespaces of a lab.

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the protocol's, of everything that speaks it: both ends must have the same.
-const Version = 8
+const Version = 9
 
 // OpHello is the operation that every server answers with its Greeting, or with something that has one in it.
 const OpHello = "hello"

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"netdelta/internal/clock"
 )
@@ -62,11 +64,14 @@ type Conn struct {
 
 	incoming chan *Stream
 	done     chan struct{}
+
+	began        time.Time
+	heard, wrote atomic.Int64 // when the last frame came and went, in nanoseconds since it began
 }
 
 // NewConn starts a connection over rwc, which it owns from now on. Exactly one of the two ends is the first.
 func NewConn(rwc io.ReadWriteCloser, first bool) *Conn {
-	c := &Conn{rwc: rwc, streams: map[uint32]*Stream{}, next: 2, incoming: make(chan *Stream, 64), done: make(chan struct{})}
+	c := &Conn{rwc: rwc, streams: map[uint32]*Stream{}, next: 2, incoming: make(chan *Stream, 64), done: make(chan struct{}), began: time.Now()}
 	if first {
 		c.next = 1
 	}
@@ -116,6 +121,11 @@ func (c *Conn) Accept() (*Stream, error) {
 // Done is closed when the connection has ended.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
+// Silent is for how long one of the two ends has said nothing.
+func (c *Conn) Silent() time.Duration {
+	return time.Since(c.began) - time.Duration(min(c.heard.Load(), c.wrote.Load()))
+}
+
 // Err is why the connection ended, nil while it has not.
 func (c *Conn) Err() error {
 	c.mu.Lock()
@@ -151,6 +161,7 @@ func (c *Conn) fail(err error) {
 func (c *Conn) write(frames []byte) error {
 	c.writing.Lock()
 	_, err := c.rwc.Write(frames)
+	c.wrote.Store(int64(time.Since(c.began)))
 	c.writing.Unlock()
 	if err != nil {
 		c.fail(fmt.Errorf("write to the connection: %w", err))
@@ -177,6 +188,7 @@ func (c *Conn) read() {
 			c.fail(fmt.Errorf("what came is not the protocol: %.80q", string(head[:])+string(more)))
 			return
 		}
+		c.heard.Store(int64(time.Since(c.began)))
 		content := make([]byte, length)
 		if _, err := io.ReadFull(in, content); err != nil {
 			c.fail(&endedError{err})

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,8 @@ type Options struct {
 	Program string
 	// Return is how long a machine that was lost may take to be there again; 0 is Return.
 	Return time.Duration
+	// Least is how many machines it takes: the rest may be out of reach, and is left out. 0 takes all.
+	Least int
 }
 
 // Servers is the provider of testbeds each of whose nodes is a machine. It is safe for concurrent use.
@@ -52,7 +55,8 @@ type Servers struct {
 	mu       sync.Mutex // held while lost machines are reached again
 	links    []*conversation
 	machines []*joined.Machine
-	gone     []error // why a machine is not waited for any more
+	gone     []error  // why a machine is not waited for any more
+	without  []string // of machines that are left out
 	notes    []string
 
 	trip  time.Duration // of a question and its answer, to the slowest machine
@@ -87,8 +91,35 @@ func (s session) macs(node, count int) (all []string) {
 	return all
 }
 
-// Open reaches all machines and makes nodes of them. On an error nothing is left there.
-func Open(ctx context.Context, o Options) (s *Servers, err error) {
+// Open reaches all machines, or enough of them, and makes nodes of them. On an error nothing is left there.
+func Open(ctx context.Context, o Options) (*Servers, error) {
+	failed := make([]error, len(o.Machines))
+	s, err := open(ctx, o, failed)
+	if err == nil || o.Least == 0 || ctx.Err() != nil {
+		return s, err
+	}
+	var reached []Carrier
+	var without []string
+	for i, at := range o.Machines {
+		if failed[i] == nil {
+			reached = append(reached, at)
+		} else {
+			without = append(without, fmt.Sprintf("%s is left out: %v", at, failed[i]))
+		}
+	}
+	if len(reached) < o.Least || len(without) == 0 {
+		return nil, err
+	}
+	o.Machines = reached
+	if s, err = open(ctx, o, make([]error, len(reached))); err != nil {
+		return nil, err
+	}
+	s.without = without
+	return s, nil
+}
+
+// open is Open for all machines. Why one of them could not be made a node is put into failed.
+func open(ctx context.Context, o Options, failed []error) (s *Servers, err error) {
 	common := newSession()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -101,7 +132,7 @@ func Open(ctx context.Context, o Options) (s *Servers, err error) {
 	if addresses != nil {
 		s.wires = len(addresses)
 	}
-	nodes, failed := make([]joined.Node, len(o.Machines)), make([]error, len(o.Machines))
+	nodes := make([]joined.Node, len(o.Machines))
 	each(o.Machines, func(i int, at Carrier) {
 		if s.links[i], s.machines[i], failed[i] = node(ctx, at, s.order(i)); failed[i] == nil {
 			nodes[i] = joined.Node{Machine: s.machines[i], Wires: server.Wires(s.wires, o.NIC.Card), Own: o.own(s.links[i].report.Card)}
@@ -177,18 +208,19 @@ func (s *Servers) Reports() (all []server.Report) {
 	return all
 }
 
-// ask asks a machine whether it is there, four times as often as it must hear something, and ends the conversation with one that does not
-// answer: what waits for it then fails.
+// ask asks a machine whether it is there when nothing was said for a quarter of the time that it may be silent, and ends the conversation with
+// one that does not answer: what waits for it then fails. Between bursts machines are spoken to anyway, so that none is asked during one.
 func ask(ctx context.Context, m *joined.Machine, silence time.Duration) {
-	tick := time.NewTicker(silence / 4)
-	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-m.Done():
 			return
-		case <-tick.C:
+		case <-time.After(silence/4 - m.Silent()):
+		}
+		if m.Silent() < silence/4 {
+			continue
 		}
 		once, cancel := context.WithTimeout(ctx, silence*3/4)
 		err := m.Ping(once)
@@ -212,10 +244,10 @@ func (s *Servers) Capabilities() testbed.Capabilities {
 }
 
 // describe says what the machines are. What of the environment is one machine's is the first one's.
-func (s *Servers) describe(_ context.Context, e result.Environment) (result.Environment, []string, error) {
+func (s *Servers) describe(ctx context.Context, e result.Environment) (result.Environment, []string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var notes []string
+	notes := slices.Clone(s.without)
 	for i, l := range s.links {
 		r := l.report
 		if i == 0 {
@@ -230,7 +262,9 @@ func (s *Servers) describe(_ context.Context, e result.Environment) (result.Envi
 		})
 		notes = append(notes, fmt.Sprintf("node%d is %s: %d x %s, Linux %s; its node has %s", i, l.name, r.CPU.Count, r.CPU.Model, r.Kernel, s.options.NIC.over(r.Chosen())))
 	}
-	return e, notes, nil
+	e.Ways = s.ways(ctx)
+	e.Findings = append(e.Findings, s.wayFindings(e.Ways)...)
+	return e, append(notes, wayNotes(e.Ways)...), nil
 }
 
 // Close ends what runs on the machines, and waits until they have given back everything. It is idempotent.

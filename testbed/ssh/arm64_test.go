@@ -6,13 +6,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"netdelta/internal/require"
 	"netdelta/result"
+	"netdelta/testbed/vm/armtest"
 	"netdelta/testbed/vm/image"
 )
 
@@ -34,74 +32,29 @@ exec dropbear -F -E -R -s -p 22
 func armGuest(t *testing.T, l *lan, address string) {
 	t.Helper()
 	require.Guests(t)
-	cache, err := os.UserCacheDir()
-	must(t, err)
-	parts := filepath.Join(cache, "netdelta", "arm64")
-	_, err = os.Stat(filepath.Join(parts, "whole"))
-	require.Need(t, "what an arm64 guest is made of (scripts/arm64.sh)", err == nil)
-	i, err := image.Open(image.Options{})
-	must(t, err)
-	kernels, err := filepath.Glob(filepath.Join(parts, "guest", "boot", "vmlinuz-*"))
-	must(t, err)
-	if len(kernels) != 1 {
-		t.Fatalf("there are the kernels %v", kernels)
-	}
-	guest := filepath.Join(parts, "guest")
-	files := filepath.Join(t.TempDir(), "root.cpio")
-	out, err := os.Create(files)
-	must(t, err)
-	root := image.NewRoot(out)
 	const home = "/home"
-	must(t, image.Modules(t.Context(), guest, strings.TrimPrefix(filepath.Base(kernels[0]), "vmlinuz-"), root))
-	must(t, root.Copy(first(t, guest, "bin/busybox"), "/bin/busybox"))
-	must(t, root.Copy(first(t, guest, "usr/sbin/dropbear"), "/usr/sbin/dropbear"))
-	must(t, root.Copy(first(t, guest, "lib/ld-linux-aarch64.so.1"), "/lib/ld-linux-aarch64.so.1"))
-	for _, name := range []string{"libc.so.6", "libcrypt.so.1", "libtomcrypt.so.1", "libtommath.so.1", "libgmp.so.10", "libz.so.1"} {
-		must(t, root.Copy(first(t, guest, "lib/aarch64-linux-gnu/"+name), "/usr/lib/aarch64-linux-gnu/"+name))
-	}
-	must(t, root.Link("/sbin/modprobe", "/bin/busybox"))
-	must(t, root.Text("/etc/passwd", 0o644, []byte("root:x:0:0:root:"+home+":/bin/sh\n")))
-	must(t, root.Text(home+"/.ssh/authorized_keys", 0o600, l.public))
-	must(t, root.Text("/init", 0o755, fmt.Appendf(nil, armInit, address, home)))
-	must(t, root.Close())
-	must(t, out.Close())
-
-	tap := l.tap(t, "arm", "lan")
-	_, _, env := i.Emulator()
-	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-M", "virt", "-cpu", "cortex-a72", "-smp", "2", "-m", "1G",
-		"-kernel", kernels[0], "-initrd", files, "-append", "console=ttyAMA0 quiet panic=-1 mitigations=off random.trust_cpu=on", "-serial", "stdio",
-		"-netdev", "tap,id=lan,fd=3", "-device", "virtio-net-pci,netdev=lan,mac=52:54:00:09:02:00,romfile="}
-	for _, share := range []string{filepath.Join(parts, "host", "usr", "share", "qemu"), filepath.Join(i.Dir, "qemu", "usr", "share", "qemu")} {
-		args = append([]string{"-L", share}, args...)
-	}
 	console, err := os.Create(filepath.Join(l.folder, "arm64.console"))
 	must(t, err)
-	cmd := exec.Command(filepath.Join(parts, "host", "usr", "bin", "qemu-system-aarch64"), args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = append([]string{"PATH=/usr/bin:/bin"}, env...), console, console, []*os.File{tap}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
-	must(t, cmd.Start())
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
 		if t.Failed() {
 			said, _ := os.ReadFile(console.Name())
 			t.Logf("the console of the arm64 guest: %s", said[max(0, len(said)-4000):])
 		}
 		_ = console.Close()
 	})
-}
-
-// first is a file of unpacked packages, which newer ones have below /usr.
-func first(t *testing.T, root, name string) string {
-	t.Helper()
-	for _, prefix := range []string{"", "usr"} {
-		path := filepath.Join(root, prefix, name)
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-	}
-	t.Fatalf("the packages hold no %s", name)
-	return ""
+	armtest.Start(t, armtest.Machine{
+		Init: fmt.Sprintf(armInit, address, home), Console: console, Ends: []*os.File{l.tap(t, "arm", "lan")},
+		Args: []string{"-smp", "2", "-netdev", "tap,id=lan,fd=3", "-device", "virtio-net-pci,netdev=lan,mac=52:54:00:09:02:00,romfile="},
+		Root: func(root *image.Root) {
+			must(t, root.Copy(armtest.File(t, "usr/sbin/dropbear"), "/usr/sbin/dropbear"))
+			must(t, root.Copy(armtest.File(t, "lib/ld-linux-aarch64.so.1"), "/lib/ld-linux-aarch64.so.1"))
+			for _, name := range []string{"libc.so.6", "libcrypt.so.1", "libtomcrypt.so.1", "libtommath.so.1", "libgmp.so.10", "libz.so.1"} {
+				must(t, root.Copy(armtest.File(t, "lib/aarch64-linux-gnu/"+name), "/usr/lib/aarch64-linux-gnu/"+name))
+			}
+			must(t, root.Text("/etc/passwd", 0o644, []byte("root:x:0:0:root:"+home+":/bin/sh\n")))
+			must(t, root.Text(home+"/.ssh/authorized_keys", 0o600, l.public))
+		},
+	})
 }
 
 // TestArchitecturesInGuest: a server with an arm64 processor and one of this machine's are nodes of one testbed. Each gets the agent of its

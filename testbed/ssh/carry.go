@@ -30,8 +30,9 @@ type Options struct {
 	NIC   servers.NIC
 	// Sudo has the program run as root by sudo -n.
 	Sudo bool
-	// Silence and Return are as in servers.Options.
+	// Silence, Return and Least are as in servers.Options.
 	Silence, Return time.Duration
+	Least           int
 	// Command is the ssh program with its first arguments; nil is ssh.
 	Command []string
 	// Program finds the file that is sent to servers of an architecture, as Go names it; nil is machine.SentProgramFor.
@@ -89,9 +90,9 @@ func (o Options) Machines() (all []servers.Carrier) {
 	return all
 }
 
-// Open reaches all servers and makes nodes of them. On an error nothing is left there.
+// Open reaches all servers, or enough of them, and makes nodes of them. On an error nothing is left there.
 func Open(ctx context.Context, o Options) (*servers.Servers, error) {
-	return servers.Open(ctx, servers.Options{Kind: Kind, Machines: o.Machines(), NIC: o.NIC, Silence: o.Silence, Return: o.Return})
+	return servers.Open(ctx, servers.Options{Kind: Kind, Machines: o.Machines(), NIC: o.NIC, Silence: o.Silence, Return: o.Return, Least: o.Least})
 }
 
 // Begin implements servers.Carrier: it starts ssh, sends the program and gives it its order.

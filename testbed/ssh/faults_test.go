@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"netdelta/internal/require"
+	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/servers"
 	"netdelta/testbed/ssh"
@@ -42,6 +43,20 @@ func TestFaults(t *testing.T) {
 			f.on(t, 1, "rm /tmp/ballast")
 		}
 	}
+	user := func(on bool) { // one who may log in, and no more
+		if on {
+			f.on(t, 1, "chmod 755 /run/server; sed 's#^daemon:.*#daemon:x:1:1::/tmp:/bin/sh#' /etc/passwd >/run/passwd; mount --bind /run/passwd /etc/passwd; chmod 644 /run/server/authorized_keys")
+		} else {
+			f.on(t, 1, "umount /etc/passwd; rm /run/passwd; chmod 600 /run/server/authorized_keys; chmod 700 /run/server")
+		}
+	}
+	damaging := func(on bool) { // what is written there is not what came
+		if on {
+			f.on(t, 1, `printf '#!/bin/sh\necho 0123456789abcdef\n' >/run/sum; chmod 755 /run/sum; mount --bind /run/sum "$(readlink -f "$(command -v sha256sum)")"`)
+		} else {
+			f.on(t, 1, `umount "$(readlink -f "$(command -v sha256sum)")"; rm /run/sum`)
+		}
+	}
 	for _, c := range []struct {
 		name   string
 		change func(*ssh.Options)
@@ -51,7 +66,8 @@ func TestFaults(t *testing.T) {
 		{"refused", func(o *ssh.Options) { o.Nodes[1].Port = 23 }, nil, []string{f.names[1] + ":23", "Connection refused", "name its port"}},
 		{"host key", func(o *ssh.Options) { o.Command = append(o.Command, "-o", "UserKnownHostsFile="+other) }, nil, []string{f.names[0], "Host key verification failed"}},
 		{"no login", func(o *ssh.Options) { o.Command = append(o.Command, "-o", "PubkeyAuthentication=no") }, nil, []string{"Permission denied", "ssh-copy-id"}},
-		{"no sudo", func(o *ssh.Options) { o.Nodes[1].Host, o.Sudo = "daemon@"+f.names[1], true }, nil, []string{"daemon@" + f.names[1]}},
+		{"no sudo", func(o *ssh.Options) { o.Nodes[1].Host, o.Sudo = "daemon@"+f.names[1], true }, user, []string{"daemon@" + f.names[1], "sudo -n is refused", "name a user who is root"}},
+		{"damaged", func(*ssh.Options) {}, damaging, []string{f.names[1], "arrived damaged"}},
 		{"full disk", func(*ssh.Options) {}, full, []string{f.names[1], "No space left on device", "free 20 MB"}},
 		{"other version", func(o *ssh.Options) { o.Program = func(string) (string, error) { return old, nil } }, nil, []string{f.names[0], f.names[1], "another version"}},
 		{"no such card", func(o *ssh.Options) { o.NIC = servers.NIC{Mode: "take", Card: "eth7"} }, nil, []string{"no card eth7", "eth0, eth1, eth2"}},
@@ -74,6 +90,54 @@ func TestFaults(t *testing.T) {
 			}
 		})
 	}
+	f.unchanged(t, before, 10*time.Second)
+}
+
+// TestWithout: of more servers than it takes, one that can't be reached is named and left out, and the rest goes on.
+func TestWithout(t *testing.T) {
+	t.Parallel()
+	f := newFarm(t, 3)
+	before := f.before(t)
+	o := f.options()
+	o.Nodes[0].Port, o.Least = 23, 2
+	s, err := ssh.Open(t.Context(), o)
+	must(t, err)
+	e, notes, err := s.Capabilities().Describe(t.Context(), result.Environment{})
+	must(t, err)
+	if said := strings.Join(notes, "\n"); len(e.Servers) != 2 || e.Servers[0].Name != f.names[1] || !strings.Contains(said, f.names[0]+":23 is left out") || !strings.Contains(said, "Connection refused") {
+		t.Errorf("the servers are %+v, and the notes %s", e.Servers, said)
+	}
+	bed, err := s.Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "routed"})
+	must(t, err)
+	must(t, errors.Join(bed.Close(), s.Close()))
+	o.Least = 3
+	if _, err := ssh.Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "Connection refused") {
+		t.Errorf("too few servers: %v", err)
+	}
+	f.unchanged(t, before, 10*time.Second)
+}
+
+// TestJump: a server behind another one is reached through it, as the user's configuration says, and one connection carries everything.
+func TestJump(t *testing.T) {
+	t.Parallel()
+	f := newFarm(t, 2)
+	before := f.before(t)
+	o := f.options()
+	o.Nodes = o.Nodes[1:]
+	config := filepath.Join(f.folder, "config")
+	text, err := os.ReadFile(config)
+	must(t, err)
+	must(t, os.WriteFile(config, fmt.Appendf(nil, "Host behind\n  HostName %s\n  ProxyJump %s\n%s", f.names[1], f.names[0], text), 0o600))
+	o.Nodes[0].Host = "behind"
+	s, err := ssh.Open(t.Context(), o)
+	must(t, err)
+	bed, err := s.Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "routed"})
+	must(t, err)
+	from := strings.Fields(f.on(t, 1, "ss -Htn state established '( sport = :22 )' | awk '{print $4}'"))
+	if len(from) != 1 || !strings.HasPrefix(from[0], f.names[0]+":") {
+		t.Errorf("the server behind has connections from %v, want one from %s", from, f.names[0])
+	}
+	must(t, errors.Join(bed.Close(), s.Close()))
 	f.unchanged(t, before, 10*time.Second)
 }
 

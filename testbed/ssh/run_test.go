@@ -2,6 +2,7 @@ package ssh_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,8 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"netdelta/insight"
 	"netdelta/result"
+	"netdelta/testbed/servers"
 	"netdelta/testbed/ssh"
 )
 
@@ -102,13 +106,18 @@ func TestRun(t *testing.T) {
 	if len(run.Deltas) == 0 || len(run.Environment.Servers) != 2 {
 		t.Errorf("there are %d deltas, and the servers are %+v", len(run.Deltas), run.Environment.Servers)
 	}
+	if w := run.Environment.Ways; len(w) != 1 || w[0] != (result.Way{Between: f.names[0], And: f.names[1], MTU: serverMTU, Device: serverMTU}) {
+		t.Errorf("the ways between the servers are %+v", w)
+	}
 	clock := "clock on " + f.names[1]
 	if found := run.Environment.Findings; !slices.ContainsFunc(found, func(f result.Finding) bool { return f.Topic == clock }) {
 		t.Errorf("the doctor's findings are %+v", found)
 	}
 	shown, err := os.ReadFile(filepath.Join(p.dir, "out", "report.html"))
-	if err != nil || !strings.Contains(string(shown), clock) {
-		t.Errorf("the page does not show %q: %v", clock, err)
+	for _, says := range []string{clock, "between the servers packets of 1500 bytes arrive"} {
+		if err != nil || !strings.Contains(string(shown), says) {
+			t.Errorf("the page does not show %q: %v", says, err)
+		}
 	}
 	if !strings.Contains(said, "null check") || !strings.Contains(said, "path proved in") || strings.Contains(said, "no card") {
 		t.Errorf("the run says %s", said)
@@ -195,4 +204,144 @@ func TestStreamsOfMetal(t *testing.T) {
 			t.Errorf("%s: %s", one.Cell, one.Failed)
 		}
 	}
+}
+
+// TestWays: the record says how large packets can be between servers, over the cards that their nodes have, and the doctor's finding is in it where that
+// is less than a card takes.
+func TestWays(t *testing.T) {
+	t.Parallel()
+	f := newFarm(t, 3)
+	must(t, f.between.Do(func() error { return errors.Join(narrow("port2-0", 1400), narrow("port2-1", 4000)) })) // a switch that carries less than the cards
+	before := f.before(t)
+	for _, c := range []struct {
+		nic          servers.NIC
+		narrow, wide int
+		found        int // the server's own card has 1500
+	}{
+		{servers.NIC{Mode: "macvlan"}, 1400, 1500, 2},
+		{servers.NIC{Mode: "take", Card: "eth1"}, 4000, 9000, 0},
+	} {
+		o := f.options()
+		o.NIC = c.nic
+		s, err := ssh.Open(t.Context(), o)
+		must(t, err)
+		e, notes, err := s.Capabilities().Describe(t.Context(), result.Environment{})
+		must(t, err)
+		if len(e.Ways) != 3 {
+			t.Fatalf("%s: the ways are %+v", c.nic.Mode, e.Ways)
+		}
+		usual := e.Ways[1]
+		const tag = 4 // of a VLAN, for which there may be room
+		if usual.MTU < c.narrow || usual.MTU > c.narrow+tag || usual.MTU != e.Ways[2].MTU || e.Ways[0].MTU != c.wide || usual.Device != c.wide || usual.Why != "" {
+			t.Errorf("%s: the ways are %+v", c.nic.Mode, e.Ways)
+		}
+		said := strings.Join(notes, "\n")
+		for _, says := range []string{
+			fmt.Sprintf("between the servers packets of up to %d bytes arrive, though the cards take %d", usual.MTU, c.wide),
+			fmt.Sprintf("between %s and %s packets of %d bytes arrive", f.names[0], f.names[1], c.wide),
+		} {
+			if !strings.Contains(said, says) {
+				t.Errorf("%s: %q is not in %s", c.nic.Mode, says, said)
+			}
+		}
+		if len(e.Findings) != c.found {
+			t.Errorf("%s: the findings are %+v", c.nic.Mode, e.Findings)
+		}
+		must(t, s.Close())
+	}
+	f.unchanged(t, before, 5*time.Second)
+}
+
+// narrow gives a device of the calling thread's namespace an MTU.
+func narrow(name string, mtu int) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetMTU(link, mtu)
+}
+
+// TestRecipe: what the README and docs/servers.md say of servers works as it is written there, and cleanup finds what a killed supervisor left.
+func TestRecipe(t *testing.T) {
+	t.Parallel()
+	f := newFarm(t, 2)
+	config := filepath.Join(f.folder, "config")
+	text, err := os.ReadFile(config)
+	must(t, err)
+	must(t, os.WriteFile(config, fmt.Appendf(nil, "Host a\n  HostName %s\nHost b\n  HostName %s\n%s", f.names[0], f.names[1], text), 0o600))
+	p := newProgram(t, f.lan)
+	before := f.before(t)
+	said := func(line string, more ...string) string {
+		words := strings.Fields(line)
+		out, err := p.command(t.Context(), append(words[1:], more...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, out)
+		}
+		return string(out)
+	}
+	if out := said(recipe(t, "README.md", "netdelta run --testbed ssh"), "--quiet", "--time-budget", "20s"); !strings.Contains(out, "null check") || !strings.Contains(out, "vxlan") {
+		t.Errorf("the run says %s", out)
+	}
+	if out := said(recipe(t, "docs/servers.md", "netdelta doctor --testbed ssh")); !strings.Contains(out, "take:eth1 works") {
+		t.Errorf("the doctor says %s", out)
+	}
+	f.on(t, 1, "mkdir -m 700 /tmp/netdelta-left && printf 00000000-1-1-1 >/tmp/netdelta-left/owner") // as of a boot before
+	if out := said(recipe(t, "docs/servers.md", "netdelta cleanup --nodes")); !strings.Contains(out, "removed directory /tmp/netdelta-left") {
+		t.Errorf("the cleanup says %s", out)
+	}
+	f.unchanged(t, before, 10*time.Second)
+}
+
+// recipe is the first command of a page that begins so, without its comment.
+func recipe(t *testing.T, page, begins string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", page))
+	must(t, err)
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, begins) {
+			command, _, _ := strings.Cut(line, " #")
+			return command
+		}
+	}
+	t.Fatalf("%s has no command that begins with %s", page, begins)
+	return ""
+}
+
+// TestWorkloads: round trips, connections, streams and HTTP run between servers.
+func TestWorkloads(t *testing.T) {
+	t.Parallel()
+	testWorkloads(t, 2, "[tcp-rr, udp-rr, tcp-crr, tcp-stream, {udp-stream: {rate: 20Mbit/s}}, http]", 6)
+}
+
+// TestClusters: daemons that are found on the servers serve blocks and a database across them, while networks are swapped beneath.
+func TestClusters(t *testing.T) {
+	t.Parallel()
+	testWorkloads(t, 4, "[block, {oltp: {tables: 1, rows: 1000}}]", 2)
+}
+
+// testWorkloads measures some workloads on so many servers, and finds these as they were.
+func testWorkloads(t *testing.T, count int, workloads string, kinds int) {
+	t.Helper()
+	f := newFarm(t, count)
+	p := newProgram(t, f.lan)
+	before := f.before(t)
+	text := strings.NewReplacer("[tcp-rr]", workloads, "[metal, host, routed, vxlan]", "[routed, vxlan]", "baseline: metal", "baseline: routed", "builds: 6, rounds: 3", "builds: 1, rounds: 2").Replace(study)
+	must(t, os.WriteFile(filepath.Join(p.dir, "small.yaml"), []byte(text), 0o600))
+	said, err := p.command(t.Context(), "run", "small.yaml", "--quiet", "--builds", "1", "--out", "out", "--nodes", f.nodes()).CombinedOutput()
+	contents, failed := result.LoadTrials(filepath.Join(p.dir, "out"))
+	if failed != nil {
+		t.Fatalf("%v: %v\n%s", failed, err, said)
+	}
+	done := map[string]int{}
+	for _, one := range contents.Trials {
+		if one.Failed != "" {
+			t.Errorf("%s: %s", one.Cell, one.Failed)
+			continue
+		}
+		done[strings.Split(one.Cell, "/")[2]]++
+	}
+	if len(done) != kinds {
+		t.Errorf("there are trials of %v\n%s", done, said)
+	}
+	f.unchanged(t, before, 10*time.Second)
 }

@@ -34,7 +34,7 @@ func (o Order) give(own, node *netns.Namespace, cards []string) (back func() err
 			}
 			return os.Remove(filepath.Join(o.Folder, CardFile))
 		}
-		mtu := jumbo
+		mtu := Jumbo
 		if o.Mode == VF {
 			mtu = 0 // a function has no more than its card, which stays with the server
 		}
@@ -208,8 +208,9 @@ func noted(card string) (t taken, err error) {
 	return t, err
 }
 
-// jumbo is the MTU that a taken card is given, so that networks may have any up to it. The devices over it have their networks'.
-const jumbo = 9000
+// Jumbo is the MTU that a taken card is given where it can have it, so that networks may have any up to it. The devices over it have their
+// networks'.
+const Jumbo = 9000
 
 // move moves the card to the node, where it is to have at least an MTU.
 func (t taken) move(own, node *netns.Namespace, mtu int) error {
