@@ -40,7 +40,7 @@ func (s *Session) count(ctx context.Context, able testbed.Capabilities) (run res
 		return run, nil, err
 	}
 	run = s.exactHead(cells, counter)
-	if folder, err = s.openFolder(&run); err != nil {
+	if folder, err = s.openLatest(&run); err != nil {
 		return run, nil, err
 	}
 	if s.Resume != "" {

@@ -53,11 +53,18 @@ func (l Location) Open(name string, study []byte, run *result.Run) (_ *result.Fo
 			return nil, err
 		}
 		run.Run = filepath.Base(out)
-		if err := pointTo(filepath.Join(Runs, "latest"), run.Run); err != nil {
-			l.warn(err) // a convenience: the run goes on without it
-		}
 	}
 	return CreateFolder(out, study)
+}
+
+// markLatest makes a run that is about to measure the latest in Runs. One that waits for its turn, and may never have it, is not.
+func (l Location) markLatest(run string) {
+	if l.Out != "" || l.Resume != "" {
+		return
+	}
+	if err := pointTo(filepath.Join(Runs, "latest"), run); err != nil {
+		l.warn(err) // a convenience: the run goes on without it
+	}
 }
 
 // CreateFolder makes a run folder. One that has something in it already is an *InputError.

@@ -1,10 +1,32 @@
 package session
 
 import (
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"netdelta/result"
 )
+
+// A run that waits for its turn hides none that measured: it is not the latest yet.
+func TestLatestMeasures(t *testing.T) {
+	t.Chdir(t.TempDir())
+	latest := filepath.Join(Runs, "latest")
+	var run result.Run
+	folder, err := Location{}.Open("a", []byte("study: a\n"), &run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = folder.Close() })
+	if _, err := os.Lstat(latest); !os.IsNotExist(err) {
+		t.Errorf("a run that has only its folder is the latest: %v", err)
+	}
+	Location{}.markLatest(run.Run)
+	if to, err := os.Readlink(latest); err != nil || to != run.Run {
+		t.Errorf("the latest run is %q (%v), want %q", to, err, run.Run)
+	}
+}
 
 // Runs that start in the same second have folders of their own.
 func TestFreshFoldersDoNotMeet(t *testing.T) {

@@ -119,6 +119,15 @@ func (s *Session) openFolder(run *result.Run) (*result.Folder, error) {
 	return s.Open(s.Study.Name, text, run)
 }
 
+// openLatest opens the run folder of a run that has its turn.
+func (s *Session) openLatest(run *result.Run) (*result.Folder, error) {
+	folder, err := s.openFolder(run)
+	if err == nil {
+		s.markLatest(run.Run)
+	}
+	return folder, err
+}
+
 // Plan is what Run would measure. Of a guest, which networks its kernel has is found out inside: it is taken to have all.
 func (s *Session) Plan(ctx context.Context) (experiment.Plan, error) {
 	provider := s.Provider
@@ -192,6 +201,7 @@ func (s *Session) measure(ctx context.Context, able testbed.Capabilities) (run r
 		return run, nil, errors.Join(err, config.Close(), folder.Close())
 	}
 	defer func() { err = errors.Join(err, release()) }()
+	s.markLatest(config.Run.Run)
 	config.Folder, config.Password = folder, s.Password
 	if len(s.Study.Changes) > 0 {
 		if able.Changer == nil {
@@ -249,7 +259,7 @@ func (s *Session) measureInGuest(ctx context.Context, able testbed.Capabilities)
 	defer func() { err = errors.Join(err, g.Close()) }()
 	defer s.Progress.Stop()
 	return guest.Outside{
-		Request: request, Program: g.Program, Progress: s.Progress, Judge: s.Judge, Open: s.openFolder, Complete: g.Describe,
+		Request: request, Program: g.Program, Progress: s.Progress, Judge: s.Judge, Open: s.openLatest, Complete: g.Describe,
 	}.Follow(ctx)
 }
 
@@ -338,6 +348,7 @@ func (s *Session) follow(ctx context.Context, able testbed.Capabilities) (run re
 		return run, nil, errors.Join(err, folder.Close())
 	}
 	defer func() { err = errors.Join(err, release()) }()
+	s.markLatest(run.Run)
 	run.Cells = cells // more may be asked for than was when the run began
 	rec, err := record.Conduct(ctx, run, folder, s.Judge, s.Strategy.Measure)
 	return rec.Run, folder, err
