@@ -87,7 +87,12 @@ func (c *checker) usable(path string, w Workload, known KnownWorkload) {
 	alone := func(prefix string, l Levels) {
 		for _, f := range l.factors(c.study.parameters()) {
 			for _, lv := range f {
-				if err := known.Check(set(c.others(w, known, lv.of), lv.of, lv.value)); err != nil {
+				others := c.others(w, known, lv.of)
+				err := known.Check(set(others, lv.of, lv.value))
+				if err != nil && lv.of.Key != "engine" && known.Check(set(c.byEngine(w, others), lv.of, lv.value)) == nil {
+					err = nil // it means something to the engine that the study names; whether they go together is asked below
+				}
+				if err != nil {
 					c.fail(prefix+"."+lv.path, fmt.Sprintf("workload %s: %v", w.Name, err), "")
 				}
 			}
@@ -139,6 +144,18 @@ func (c *checker) others(w Workload, known KnownWorkload, of result.Parameter) r
 		p.StorageClass = classes[0].(string)
 		if known.Check(p) != nil {
 			p.StorageClass = known.Defaults.StorageClass // the class is the one that is wrong
+		}
+	}
+	return p
+}
+
+// byEngine has the study's last engine, with as many connections as the study has at last: threads are wrk's, which shares connections
+// among them.
+func (c *checker) byEngine(w Workload, p result.Params) result.Params {
+	levels := w.Levels.Join(c.study.Factors)
+	for _, key := range []string{"engine", "connections"} {
+		if d, is := parameterOf(c.study.parameters(), key); is && len(levels[key]) > 0 {
+			p = p.With(d, levels[key][len(levels[key])-1])
 		}
 	}
 	return p
