@@ -53,6 +53,7 @@ type sweeper struct {
 	recorded     int64
 	start, until int64 // ticks, of its part
 	last         int64 // when the last sweep ends
+	due          int64 // when the next request is to begin, whichever client has it, where requests have a rate
 
 	visits int32
 	visit  *[maxVisits]visit
@@ -78,10 +79,10 @@ func runSweep(s *sweeper) {
 			break
 		}
 		for s.begin(); s.next(); s.end() {
-			s.now().visit(s.warmup, s.until, false)
+			s.due = s.now().visit(s.warmup, s.until, s.due, false)
 			s.warm()
 			if s.now().outcome.step == stepNone {
-				s.now().visit(s.transactions, s.until, true)
+				s.due = s.now().visit(s.transactions, s.until, s.due, true)
 			}
 		}
 		s.report()
@@ -138,6 +139,9 @@ func (s *sweeper) next() bool {
 		s.start = s.clock.Ticks()
 		o.span -= s.start
 		s.until = s.start + s.slice
+		if s.due < s.start { // the client before was late, which is nothing to this one
+			s.due = s.start + c.order.gap>>16
+		}
 		return true
 	}
 	atomic.StoreInt32(&s.at, outside)
@@ -208,26 +212,36 @@ func (s *sweeper) median(measured int64) int64 {
 	return (s.sorted[(n-1)/2&(maxSlice-1)] + s.sorted[n/2&(maxSlice-1)]) / 2
 }
 
-// visit runs so many transactions, at least one, until a moment at the latest, or until one fails.
+// visit runs so many transactions, at least one, until a moment at the latest, or until one fails. Where requests have a rate, the first
+// begins when it is due, all of them are run, and latency counts from when each was due. It returns when the next one is due.
 //
 //go:nosplit
 //go:norace
-func (c *control) visit(transactions, last int64, measured bool) {
+func (c *control) visit(transactions, last, due int64, measured bool) int64 {
+	gap := c.order.gap >> 16
 	for ; transactions > 0; transactions-- {
+		if gap > 0 {
+			c.waitUntil(due)
+		}
 		if !c.transact() {
-			return
+			return due
+		}
+		begin := c.exchange.Start
+		if gap > 0 {
+			begin, due = due, due+gap
 		}
 		c.outcome.counters.transactions++
 		c.outcome.counters.bytes += 2 * int64(c.message)
 		if measured {
-			c.latency.Record(c.exchange.End - c.exchange.Start)
+			c.latency.Record(c.exchange.End - begin)
 		}
 		if c.stopped() {
 			c.fail(stepStopped, 0)
-			return
+			return due
 		}
-		if c.exchange.End >= last {
-			return
+		if gap == 0 && c.exchange.End >= last {
+			return due
 		}
 	}
+	return due
 }

@@ -26,7 +26,7 @@ type SweepSpec struct {
 	// Duration is how long all sweeps take together. There are two sweeps at the least.
 	Duration time.Duration
 	// Transactions are measured in each visit, at most 64, after Warmup that are not: the first ones after another network meet cold
-	// caches. A visit measures no new transaction after Slice.
+	// caches. A visit measures no new transaction after Slice, unless its requests have a rate: then all of them are run, however late.
 	Transactions, Warmup int64
 	Slice                time.Duration
 	// Visits is how often a sweep visits each client, in their order; 1 where it is nil.
@@ -65,10 +65,17 @@ type Sweep struct {
 }
 
 // Sweeps says whether a client's transactions can be run on another thread, in visits: one request at a time on an open
-// connection, in a closed loop.
+// connection, as fast as it goes or at a rate that leaves time between requests and does not make visits long.
 func (cfg *Config) Sweeps() bool {
-	return (cfg.Kind == StreamRR || cfg.Kind == DatagramRR) && cfg.connections() == 1 && cfg.Params.RequestRate == 0
+	rate := cfg.Params.RequestRate
+	return (cfg.Kind == StreamRR || cfg.Kind == DatagramRR) && cfg.connections() == 1 && (rate == 0 || rate >= sweptRateLeast && rate <= sweptRateMost)
 }
+
+// The rates at which one thread can send the requests of many clients in turn, in requests per second.
+const (
+	sweptRateLeast = 100
+	sweptRateMost  = 5000
+)
 
 // NewSweep starts the thread for clients that Dial of this package returned, pinned to the processor of the first.
 func NewSweep(clients []Client) (s *Sweep, err error) {
@@ -76,7 +83,7 @@ func NewSweep(clients []Client) (s *Sweep, err error) {
 	for _, c := range clients {
 		own, ok := c.(*client)
 		if !ok || !own.cfg.Sweeps() {
-			return nil, errors.New("sweeps take clients that run one request at a time in a closed loop")
+			return nil, errors.New("sweeps take clients that run one request at a time, as fast as it goes or at 100 to 5,000 a second")
 		}
 		if own.ctl == nil {
 			return nil, fmt.Errorf("sweeps: %w", cmp.Or(own.failed, errClosed))
@@ -190,7 +197,8 @@ func (s *Sweep) fill(spec SweepSpec) {
 	c.length, c.slice = c.clock.Span(spec.Duration), c.clock.Span(spec.Slice)
 	c.transactions, c.warmup, c.random = spec.Transactions, spec.Warmup, spec.Seed|1 // its state must not be 0
 	c.orders = 0
-	for i := range s.clients {
+	for i, client := range s.clients {
+		client.ctl.order.pace(client.cfg.Params.RequestRate)
 		visits := 1
 		if spec.Visits != nil {
 			visits = spec.Visits[i]

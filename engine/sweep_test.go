@@ -104,6 +104,53 @@ func TestSweepFindsALittle(t *testing.T) {
 	}
 }
 
+// TestPacedSweepKeepsItsRate: requests of all clients together are due one gap after another, so that no client rests for less, and a visit
+// runs all of its requests.
+func TestPacedSweepKeepsItsRate(t *testing.T) {
+	w := named(t, "tcp-rr")
+	p := w.Defaults
+	p.RequestRate = 1000
+	spec := sweeps(100 * time.Millisecond)
+	spec.Transactions, spec.Warmup, spec.Slice = 4, 1, time.Microsecond
+	s := sweep(t, arm(t, namespace(t, 65536, ""), w, p, 5000), arm(t, namespace(t, 65536, ""), w, p, 5000))
+	began := time.Now()
+	swept, err := s.Run(spec)
+	took := time.Since(began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all int64
+	for i, b := range swept {
+		if b.Err != nil || b.Burst.Transactions < 4*2 || b.Burst.Transactions%4 != 0 || b.Burst.Work != b.Burst.Transactions/4*5 {
+			t.Errorf("client %d: %v, %d of %d requests counted in visits of 4 after 1", i, b.Err, b.Burst.Transactions, b.Burst.Work)
+		}
+		all += b.Burst.Work
+	}
+	if least := time.Duration(all) * time.Millisecond; took < least {
+		t.Errorf("%d requests at 1,000 a second took %v", all, took)
+	}
+}
+
+// TestPacedSweepCountsFromWhenItWasDue: a client whose round trips take longer than the time between its requests falls behind, and waits for
+// its own requests as well; another client does not wait for them.
+func TestPacedSweepCountsFromWhenItWasDue(t *testing.T) {
+	w := named(t, "tcp-rr")
+	p := w.Defaults
+	p.RequestRate = 5000
+	slow := namespace(t, 65536, rules(20_000))
+	spec := sweeps(300 * time.Millisecond)
+	spec.Transactions, spec.Warmup = 4, 1
+	swept, err := sweep(t, arm(t, slow, w, p, 5000), arm(t, slow, w, w.Defaults, 5100), arm(t, namespace(t, 65536, ""), w, p, 5000)).Run(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, alone, well := swept[0].Burst.P50, swept[1].Burst.P50, swept[2].Burst.P50
+	t.Logf("p50: due every 200 µs %.0f ns, one after the other %.0f ns; on a fast network %.0f ns", late, alone, well)
+	if late < 1.5*alone || well > late/2 {
+		t.Errorf("p50 of requests due every 200 µs: %.0f ns where a round trip takes %.0f ns, on a fast network %.0f ns", late, alone, well)
+	}
+}
+
 // TestSweepGoesOnWithoutTheSilent: a client whose server does not answer is given up by name, and the others are measured.
 func TestSweepGoesOnWithoutTheSilent(t *testing.T) {
 	w := named(t, "tcp-rr")
@@ -148,6 +195,11 @@ func TestSweepRefuses(t *testing.T) {
 	many := result.Params{Message: 64 * unit.Byte, Connections: 2}
 	if _, err := engine.NewSweep([]engine.Client{arm(t, nil, w, many, 5100)}); err == nil {
 		t.Error("a client with two connections is taken")
+	}
+	fast := w.Defaults
+	fast.RequestRate = 50_000
+	if _, err := engine.NewSweep([]engine.Client{arm(t, nil, w, fast, 5300)}); err == nil {
+		t.Error("a client with 50,000 requests a second is taken")
 	}
 	if _, err := engine.NewSweep(nil); err == nil {
 		t.Error("no client is taken")

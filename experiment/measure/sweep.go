@@ -25,6 +25,13 @@ const (
 	visitTime         = time.Millisecond
 )
 
+// Requests at a rate are fewer in a visit, since the time between them passes as well, and there are so many sweeps in a round at least.
+const (
+	pacedTransactions = 4
+	pacedWarmup       = 1
+	pacedSweeps       = 4
+)
+
 // sweepsLeast is how long sweeps take at least in a round: new connections take some ten milliseconds.
 const sweepsLeast = 50 * time.Millisecond
 
@@ -268,7 +275,12 @@ func sweepSpec(members []*Session) engine.SweepSpec {
 		if s.Cell.Role != result.RoleCell {
 			spec.Visits[i] = often
 		}
-		spec.Duration += time.Duration(spec.Visits[i]) * s.Size.length
+		length := s.Size.length
+		if rate := s.Cell.Params.RequestRate; rate > 0 {
+			spec.Transactions, spec.Warmup = pacedTransactions, pacedWarmup
+			length = max(length, time.Duration(pacedSweeps*(pacedTransactions+pacedWarmup)/rate*float64(time.Second)))
+		}
+		spec.Duration += time.Duration(spec.Visits[i]) * length
 		spec.Deadline = max(spec.Deadline, s.Size.deadline)
 	}
 	spec.Duration = max(spec.Duration, sweepsLeast)
