@@ -95,12 +95,12 @@ func (c *control) tick(now int64) {
 //
 //go:nosplit
 //go:norace
-func (c *control) waitUntil(when int64) int64 {
+func (c *control) waitUntil(when int64) {
 	const spin = 30_000 // ns
 	for {
 		now := c.clock.Ticks()
 		if now >= when || c.stopped() {
-			return now
+			return
 		}
 		if left := c.clock.Nanoseconds(when - now); left > 2*spin {
 			// A long sleep in parts, so that the Go side may end it.

@@ -90,7 +90,7 @@ func (p Plan) without(op Op) (Op, error) {
 
 // bondedCards refuses bonds that can't share cards with the bonds of other networks, at switches that are not the network's own.
 func (p Plan) bondedCards(b Bond) error {
-	why := ""
+	var why string
 	switch b.Mode {
 	case ModeLACP:
 		why = "a port of a switch agrees with one partner on its links, and each network has a bond of its own over the cards: " + ModeXOR + " shares by the same hashes"

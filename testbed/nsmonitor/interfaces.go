@@ -67,6 +67,29 @@ func Interfaces() ([]testbed.Interface, error) {
 	return all, nil
 }
 
+// podDevices are the devices that lead to pods: pairs whose other end is in another namespace, unless they have a subnet of their own, as a
+// node's card has that is one; and the bridges between them.
+func podDevices() (map[string]bool, error) {
+	links, err := List(netlink.LinkList)
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := List(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, unix.AF_INET) })
+	if err != nil {
+		return nil, err
+	}
+	pods := map[string]bool{}
+	for _, l := range links {
+		subnet := slices.ContainsFunc(addresses, func(a netlink.Addr) bool {
+			ones, bits := a.Mask.Size()
+			return a.LinkIndex == l.Attrs().Index && ones < bits
+		})
+		pair := l.Type() == "veth" || l.Type() == "netkit"
+		pods[l.Attrs().Name] = l.Type() == "bridge" || pair && l.Attrs().NetNsID >= 0 && !subnet
+	}
+	return pods, nil
+}
+
 // describe takes over what matters of a link.
 func describe(l netlink.Link, names map[int]string) testbed.Interface {
 	a := l.Attrs()

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -63,29 +62,6 @@ func standingName(config Config, s Setting, value string) string {
 		return s.Name + " on " + s.Device
 	}
 	return ""
-}
-
-// podDevices are the devices that lead to pods: pairs whose other end is in another namespace, unless they have a subnet of their own, as a
-// node's card has that is one; and the bridges between them.
-func podDevices() (map[string]bool, error) {
-	links, err := List(netlink.LinkList)
-	if err != nil {
-		return nil, err
-	}
-	addresses, err := List(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, unix.AF_INET) })
-	if err != nil {
-		return nil, err
-	}
-	pods := map[string]bool{}
-	for _, l := range links {
-		subnet := slices.ContainsFunc(addresses, func(a netlink.Addr) bool {
-			ones, bits := a.Mask.Size()
-			return a.LinkIndex == l.Attrs().Index && ones < bits
-		})
-		pair := l.Type() == "veth" || l.Type() == "netkit"
-		pods[l.Attrs().Name] = l.Type() == "bridge" || pair && l.Attrs().NetNsID >= 0 && !subnet
-	}
-	return pods, nil
 }
 
 const getChains = unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETCHAIN

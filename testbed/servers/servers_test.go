@@ -17,9 +17,10 @@ func TestAsksTheSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
 		var asked atomic.Int64
-		served := make(chan error, 1)
+		served := make(chan struct{})
 		go func() {
-			served <- rpc.NewConn(there, false).Serve(func(stream *rpc.Stream, r rpc.Request) {
+			defer close(served)
+			_ = rpc.NewConn(there, false).Serve(func(stream *rpc.Stream, r rpc.Request) {
 				asked.Add(1)
 				stream.Answer(r, rpc.Greet(), nil)
 			}, nil)
