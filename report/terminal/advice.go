@@ -31,7 +31,7 @@ func (p *page) advice() {
 		p.opportunity(shown, a)
 	}
 	if left := len(p.run.Advice) - shown; left > 0 {
-		p.paragraph(piece{}, fmt.Sprintf("%d more: %s.", left, p.again()))
+		p.paragraph(piece{}, fmt.Sprintf("%d more: %s", left, p.again()))
 	}
 }
 
