@@ -76,10 +76,14 @@ func putBack(folder string) (done []string, err error) {
 		}
 		defer func() { _ = own.Close() }()
 		for _, t := range all {
-			if err := t.giveBack(own, nil); err != nil {
-				return nil, err
+			if failed := t.giveBack(own, nil); failed != nil {
+				err = errors.Join(err, failed) // the other cards go back all the same
+				continue
 			}
 			done = append(done, "card "+t.Name+", as it was")
+		}
+		if err != nil {
+			return done, err
 		}
 	}
 	return append(done, "directory "+folder), os.RemoveAll(folder)
