@@ -83,7 +83,7 @@ func NewSweep(clients []Client) (s *Sweep, err error) {
 	for _, c := range clients {
 		own, ok := c.(*client)
 		if !ok || !own.cfg.Sweeps() {
-			return nil, errors.New("sweeps take clients that run one request at a time, as fast as it goes or at 100 to 5,000 a second")
+			return nil, fmt.Errorf("sweeps take clients that run one request at a time, as fast as it goes or at %d to %d a second", sweptRateLeast, sweptRateMost)
 		}
 		if own.ctl == nil {
 			return nil, fmt.Errorf("sweeps: %w", cmp.Or(own.failed, errClosed))

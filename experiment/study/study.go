@@ -41,7 +41,7 @@ type Testbed struct {
 	Pods  int    // on each node, 1 to 64
 	// NIC says over which cards nodes on servers are joined, as --nic does; "" leaves it to the testbed.
 	NIC string
-	// Via is the card of each node of a cluster by which packets must leave it; "" takes that of the route to the other node.
+	// Via names the card by which packets must leave each node of a cluster; "" means the card of the route to the other node.
 	Via  string
 	Link Link
 	// CPU are the processors that the ends of workloads are pinned to, each on its own server; nil leaves them to the kernels there.

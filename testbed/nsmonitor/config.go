@@ -301,6 +301,11 @@ func firewall() Setting { return Setting{"", "firewall"} }
 
 // readFirewall reads which generation the tables of nftables are of, which every change makes anew, and how many rules they have.
 func (c Config) readFirewall(last Config) error {
+	return withNetfilter(func(socket *netlinkSocket) error { return c.countRules(socket, last) })
+}
+
+// withNetfilter calls f with a socket of netfilter, and does nothing where the kernel has none.
+func withNetfilter(f func(*netlinkSocket) error) error {
 	socket, err := openNetlink(unix.NETLINK_NETFILTER)
 	if errors.Is(err, unix.EPROTONOSUPPORT) {
 		return nil
@@ -309,8 +314,13 @@ func (c Config) readFirewall(last Config) error {
 		return err
 	}
 	defer func() { _ = socket.close() }()
+	return f(socket)
+}
+
+// countRules is readFirewall over a socket of netfilter.
+func (c Config) countRules(socket *netlinkSocket, last Config) error {
 	generation := uint32(0)
-	err = socket.ask(getGeneration, 0, make([]byte, sizeofNfgen), func(body []byte) {
+	err := socket.ask(getGeneration, 0, make([]byte, sizeofNfgen), func(body []byte) {
 		for kind, value := range attributes(body[min(sizeofNfgen, len(body)):]) {
 			if kind == unix.NFTA_GEN_ID && len(value) == 4 {
 				generation = binary.BigEndian.Uint32(value)

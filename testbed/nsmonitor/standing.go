@@ -68,34 +68,32 @@ const getChains = unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETCHAIN
 
 // chains calls each with the names of the chains of nftables, which iptables' are, too, where it is nftables underneath.
 func chains(each func(string)) error {
-	socket, err := openNetlink(unix.NETLINK_NETFILTER)
-	if errors.Is(err, unix.EPROTONOSUPPORT) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { _ = socket.close() }()
-	_, err = List(func() ([]string, error) {
-		return nil, socket.dump(getChains, make([]byte, sizeofNfgen), func(body []byte) {
-			table, name, hooked := "", "", false
-			for kind, value := range attributes(body[min(sizeofNfgen, len(body)):]) {
-				switch kind {
-				case unix.NFTA_CHAIN_TABLE:
-					table = strings.TrimRight(string(value), "\x00")
-				case unix.NFTA_CHAIN_NAME:
-					name = strings.TrimRight(string(value), "\x00")
-				case unix.NFTA_CHAIN_HOOK:
-					hooked = true
-				}
-			}
-			each(chainFamily(table, name, hooked))
+	err := withNetfilter(func(socket *netlinkSocket) error {
+		_, err := List(func() ([]string, error) {
+			return nil, socket.dump(getChains, make([]byte, sizeofNfgen), func(body []byte) { each(chainOf(body)) })
 		})
+		return err
 	})
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) {
 		return nil // a kernel without nftables
 	}
 	return err
+}
+
+// chainOf names what the chain of a message is one of.
+func chainOf(message []byte) string {
+	table, name, hooked := "", "", false
+	for kind, value := range attributes(message[min(sizeofNfgen, len(message)):]) {
+		switch kind {
+		case unix.NFTA_CHAIN_TABLE:
+			table = strings.TrimRight(string(value), "\x00")
+		case unix.NFTA_CHAIN_NAME:
+			name = strings.TrimRight(string(value), "\x00")
+		case unix.NFTA_CHAIN_HOOK:
+			hooked = true
+		}
+	}
+	return chainFamily(table, name, hooked)
 }
 
 // chainFamily names what a chain is one of: chains of all services, or of all pods, begin with the same words. In tables that are not

@@ -74,13 +74,7 @@ func TestArchitecturesInGuest(t *testing.T) {
 		t.Fatalf("build the agent: %v\n%s", err, out)
 	}
 	text := strings.NewReplacer("builds: 6, rounds: 3", "builds: 2, rounds: 4", "burst: 2ms", "burst: 20ms").Replace(study)
-	must(t, os.WriteFile(filepath.Join(p.dir, "small.yaml"), []byte(text), 0o600))
-	said, err := p.command(t.Context(), "run", "small.yaml", "--quiet", "--builds", "2", "--out", "out", "--nodes", f.nodes()).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
-	run, err := result.Load(filepath.Join(p.dir, "out"))
-	must(t, err)
+	run, _ := p.run(t, text, "--builds", "2", "--nodes", f.nodes())
 	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
 	must(t, err)
 	networks := map[string]int{}

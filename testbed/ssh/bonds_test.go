@@ -2,7 +2,6 @@ package ssh_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,13 +29,7 @@ func TestBondsInGuests(t *testing.T) {
 		before = append(before, g.state(t, n))
 	}
 	p := newProgram(t, g.lan)
-	must(t, os.WriteFile(filepath.Join(p.dir, "bonded.yaml"), []byte(bonded), 0o600))
-	said, err := p.command(t.Context(), "run", "bonded.yaml", "--quiet", "--builds", "1", "--out", "out", "--nodes", g.nodes()).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
-	run, err := result.Load(filepath.Join(p.dir, "out"))
-	must(t, err)
+	run, said := p.run(t, bonded, "--builds", "1", "--nodes", g.nodes())
 	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
 	must(t, err)
 	cells := map[string]result.Cell{}

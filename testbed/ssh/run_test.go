@@ -63,11 +63,11 @@ testbed: {kind: ssh}
 design: {burst: 2ms, builds: 6, rounds: 3, time_budget: 90s}
 `
 
-// run runs the study and returns its record.
-func (p *program) run(t *testing.T, args ...string) (result.Run, string) {
+// run runs a study and returns its record, and what was printed.
+func (p *program) run(t *testing.T, study string, args ...string) (result.Run, string) {
 	t.Helper()
 	must(t, os.WriteFile(filepath.Join(p.dir, "small.yaml"), []byte(study), 0o600))
-	out, err := p.command(t.Context(), append([]string{"run", "small.yaml", "--quiet", "--builds", "6", "--out", "out"}, args...)...).CombinedOutput()
+	out, err := p.command(t.Context(), append([]string{"run", "small.yaml", "--quiet", "--out", "out"}, args...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -83,7 +83,7 @@ func TestRun(t *testing.T) {
 	f := newFarm(t, 2)
 	p := newProgram(t, f.lan)
 	before := f.before(t)
-	run, said := p.run(t, "--nodes", f.nodes())
+	run, said := p.run(t, study, "--builds", "6", "--nodes", f.nodes())
 	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
 	must(t, err)
 	trials := contents.Trials
