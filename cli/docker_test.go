@@ -15,7 +15,7 @@ func TestRunOnDocker(t *testing.T) {
 	before := host(t)
 	call(t, dir, statusDone, "doctor", "--testbed", "docker").shows(t, "ok network docker:bridge", "ok network docker:published-proxy")
 	ran := call(t, dir, statusDone, six("--testbed", "docker", "--networks", "docker:host,docker:bridge,docker:published,docker:published-proxy,bridge",
-		"--baseline", docker.Host, "--workloads", "tcp-rr,udp-rr", "--out", "run", "--json")...)
+		"--baseline", docker.Host, "--workloads", "tcp-rr,udp-rr", "--factor", "message=2KiB", "--out", "run", "--json")...)
 	untouched(t, before)
 	run := decode(t, ran.stdout)
 	if run.Testbed != docker.Kind {

@@ -271,12 +271,13 @@ func (s *unplanned) fragments() {
 	for _, d := range s.devices() {
 		s.path.Largest = max(s.path.Largest, s.lanes[d].largest)
 	}
-	mtu, known := s.mtu()
+	mtu, known := s.mtu(s.Client)
 	if known {
 		s.note("to the client's kernel the path's MTU is %d bytes", int64(mtu))
 	}
 	s.size(mtu, known)
-	if s.load.fragments(mtu) {
+	back, _ := s.mtu(s.Server) // a client at loopback knows a larger one: a proxy or a translation is on its way
+	if s.load.fragments(min(mtu, back)) {
 		return
 	}
 	for _, d := range s.devices() {
@@ -307,11 +308,10 @@ func (s *unplanned) size(mtu unit.Bytes, known bool) {
 	}
 }
 
-// mtu is the mtu of the way as the client's kernel knows it, and the largest there is where that is unknown.
-func (s *unplanned) mtu() (mtu unit.Bytes, known bool) {
-	p := s.Spaces[s.Client.In]
-	r, found := routeTo(p, s.Called.Addr())
-	i, there := interfaceOf(p, r.Device)
+// mtu is the MTU of an end's way to the other as its kernel knows it, and the largest there is where that is unknown.
+func (s *unplanned) mtu(e testbed.PathEnd) (mtu unit.Bytes, known bool) {
+	r, found := s.way(e)
+	i, there := interfaceOf(s.Spaces[e.In], r.Device)
 	if !found || !there {
 		return largestPacket(s.Called.Addr()), false
 	}

@@ -62,19 +62,25 @@ func (s *unplanned) insides() {
 	}
 }
 
-// own is the device by which an end reaches the other.
-func (s *unplanned) own(e testbed.PathEnd) (network.Device, bool) {
+// way is the route by which an end reaches the other, and whether it is known.
+func (s *unplanned) way(e testbed.PathEnd) (testbed.Route, bool) {
 	to := s.Called.Addr()
 	if e == s.Server {
 		to = s.Client.Address
 	}
 	r, found := routeTo(s.Spaces[e.In], to)
 	if e == s.Client && r.Device == loopback && !to.IsLoopback() && s.Called != s.Backend {
-		r, found = routeTo(s.Spaces[e.In], s.Backend.Addr()) // it calls an address of its own machine, which is translated before packets leave
+		return routeTo(s.Spaces[e.In], s.Backend.Addr()) // it calls an address of its own machine, which is translated before packets leave
 	}
+	return r, found
+}
+
+// own is the device by which an end reaches the other.
+func (s *unplanned) own(e testbed.PathEnd) (network.Device, bool) {
 	if e.In == e.On && !s.crosses() && s.Client.In == s.Server.In {
 		return network.Device{In: e.In, Name: loopback}, true
 	}
+	r, found := s.way(e)
 	return network.Device{In: e.In, Name: r.Device}, found
 }
 

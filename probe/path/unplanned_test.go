@@ -303,3 +303,27 @@ func TestJudgeOwnPublishedPort(t *testing.T) {
 		t.Errorf("findings: %q", got.Findings)
 	}
 }
+
+// Datagrams that are larger than what the server's own kernel sends in one piece are cut up by right, also where the client's knows a larger
+// way, since it calls a proxy at loopback; smaller ones are not.
+func TestJudgeAnswersCutUp(t *testing.T) {
+	for size, ok := range map[unit.Bytes]bool{2048: true, message: false} {
+		s := newSeen(testbed.ReachNodePort, "127.0.0.1:20001")
+		s.Client.In, s.Client.Address = testbed.ClientNode(), netip.MustParseAddr(clientNode)
+		s.Server.On, s.Server.Node, s.Server.NodeAddress = testbed.ClientNode(), "w1", s.Client.NodeAddress
+		on := nodePlace("w1", clientNode, serverPod, serverNode, clientPod)
+		on.Interfaces[0].MTU, on.Interfaces[0].Addresses = 65536, prefix("127.0.0.1/8")
+		on.Routes = append(on.Routes, route("127.0.0.1", "lo"))
+		inside := podPlace("pod-server", serverPod, clientNode)
+		on.Before, on.After = map[string]testbed.Counters{"lo": {}}, map[string]testbed.Counters{"lo": inside.After["eth0"]}
+		inside.StackAfter.FragmentsMade = 2 * exchanged
+		s.Spaces = map[network.Space]testbed.ObservedSpace{testbed.ClientNode(): on, testbed.ServerPod(): inside}
+		for _, device := range []string{"veth1", "cni0"} {
+			s.exchange(testbed.ClientNode(), device, true, masked, server, bare, bare)
+		}
+		s.load.Message = size
+		if got := path.JudgeUnplanned(s.Observation, s.load); got.OK != ok || !ok && !strings.Contains(got.Findings[0], "cut packets into 100 IP fragments") {
+			t.Errorf("%d bytes: findings %q", size, got.Findings)
+		}
+	}
+}
