@@ -101,7 +101,7 @@ func (l *lan) reach(t *testing.T) {
 // await waits until a server takes connections.
 func (l *lan) await(t *testing.T, server int) {
 	t.Helper()
-	for until := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) { // a guest boots meanwhile
 		err := l.between.Do(func() error {
 			c, err := net.DialTimeout("tcp", l.names[server]+":22", time.Second)
 			if err == nil {
