@@ -35,13 +35,13 @@ func TestRunEndsAfterItsOvertime(t *testing.T) {
 	const testbeds = 3 // of a build: the baseline has a control
 	h := hanging{c.Driver, &atomic.Int64{}}
 	h.opens.Store(testbeds)
-	c.Driver, c.Rules.Budget, c.Overtime = h, 10*time.Second, time.Second
+	c.Driver, c.Rules.Budget, c.Overtime = h, 30*time.Second, time.Second
 	began := time.Now()
 	run := mustRun(t, c)
 	if took := time.Since(began); took < c.Rules.Budget+c.Overtime || took > 2*c.Rules.Budget {
 		t.Errorf("a budget of %v with %v of overtime took %v", c.Rules.Budget, c.Overtime, took)
 	}
-	if notes := strings.Join(run.Notes, "\n"); run.Ended != plan.EndedBudget || !strings.Contains(notes, "ended 1s after its time budget of 10s was over") {
+	if notes := strings.Join(run.Notes, "\n"); run.Ended != plan.EndedBudget || !strings.Contains(notes, "ended 1s after its time budget of 30s was over") {
 		t.Errorf("the run ended %q, and says:\n%s", run.Ended, notes)
 	}
 	if n := len(journal(t, c)); n != testbeds {

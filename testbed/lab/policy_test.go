@@ -133,16 +133,17 @@ func acquaint(t *testing.T, client, server *netns.Namespace, a netip.Addr) {
 // knocks tells whether datagrams from an address of a client get in to a server.
 func knocks(t *testing.T, client, server *netns.Namespace, from netip.Addr, to testbed.Pod) bool {
 	t.Helper()
-	_, port := to.Ports()
 	var in, out *net.UDPConn
 	err := server.Do(func() (err error) {
-		in, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(to.Address(), port)))
+		// A program that starts just then can hold the port of the knock before for a moment: each has its own.
+		in, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(to.Address(), 0)))
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer in.Close()
+	port := in.LocalAddr().(*net.UDPAddr).AddrPort().Port()
 	err = client.Do(func() (err error) {
 		out, err = net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0)), net.UDPAddrFromAddrPort(netip.AddrPortFrom(to.Address(), port)))
 		return err

@@ -103,33 +103,25 @@ func TestSilentDuringBursts(t *testing.T) {
 	if err != nil || len(contents.Trials) != 3 {
 		t.Fatalf("there are %d trials, %v\n%s", len(contents.Trials), err, said)
 	}
-	// A burst is what passes without a pause of a millisecond for most of its length. Control packets at its very ends began and ended it.
-	const pause, edge = time.Millisecond, time.Millisecond
-	var data, control []time.Duration
+	// What passes between one control packet and the next for as long as a burst takes is a whole burst, which is preceded by its warm-up. What
+	// is said in the middle of one would leave two halves.
+	whole, control := 0, 0
+	var last, first, latest time.Duration
 	for _, one := range all {
-		if one.control {
-			control = append(control, one.at)
-		} else {
-			data = append(data, one.at)
-		}
-	}
-	bursts, within := 0, 0
-	for i := 0; i < len(data); {
-		k := i
-		for k+1 < len(data) && data[k+1]-data[k] < pause {
-			k++
-		}
-		if from, to := data[i], data[k]; to-from > burst/10 {
-			bursts++
-			for _, at := range control {
-				if at > from+edge && at < to-edge {
-					within++
-				}
+		if !one.control {
+			if first < last {
+				first = one.at
 			}
+			latest = one.at
+			continue
 		}
-		i = k + 1
+		if first > last && latest-first >= burst {
+			whole++
+		}
+		control++
+		last = one.at
 	}
-	if bursts < 36 || len(control) == 0 || within > 0 {
-		t.Errorf("of %d control packets %d passed within %d bursts", len(control), within, bursts)
+	if whole < 36 || control == 0 {
+		t.Errorf("%d bursts passed as a whole between two control packets of %d", whole, control)
 	}
 }
