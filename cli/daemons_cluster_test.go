@@ -61,7 +61,7 @@ workloads:
   - http: {engine: [netdelta, wrk]}
   - block: {store: nbd}
   - tcp-stream: {engine: iperf3}
-design: {builds: 1, rounds: 2, time_budget: 1m}
+design: {builds: 1, rounds: 2, time_budget: 10m}
 `)
 	e := finish(t, longCommand(t, dir, append([]string{"run", "small.yaml", "--builds", "1", "--rounds", "2", "--out", "run"}, flags...)...))
 	e.want(t, statusDone)

@@ -34,7 +34,9 @@ func standing(t *testing.T, c *kube.Cluster, port, to int32, spec corev1.PodSpec
 	t.Helper()
 	grace, name := int64(1), spec.Containers[0].Name
 	spec.TerminationGracePeriodSeconds, spec.NodeSelector = &grace, map[string]string{corev1.LabelHostname: "w2"}
-	spec.Containers[0].ImagePullPolicy, spec.Containers[0].ReadinessProbe.PeriodSeconds = corev1.PullNever, 1
+	spec.Containers[0].ImagePullPolicy = corev1.PullNever
+	probe := spec.Containers[0].ReadinessProbe
+	probe.PeriodSeconds, probe.TimeoutSeconds = 1, 60 // a busy machine is no reason to take the server out of its Service
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name}}, Spec: spec}
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

@@ -83,8 +83,8 @@ sequential() {
 }
 
 # unraced finds single tests that run with what is timed, in packages whose other tests are raced or run at the same time: those with Cost
-# in their names time what rules and services add to a request; two hold a load on the processor, and a network that stalls, against quiet.
-unraced='^Test(LoadThatBeginsMidRunGivesNoFalseVerdict|(Policy|Service|Guard|Known)Cost|StallingNetwork)$'
+# in their names time what rules and services add to a request; three hold a load on the processor, and networks that stall, against quiet.
+unraced='^Test(LoadThatBeginsMidRunGivesNoFalseVerdict|StallIsNamed|(Policy|Service|Guard|Known)Cost|StallingNetwork)$'
 partly=(netdelta/testbed/lab netdelta/experiment netdelta/experiment/tracing netdelta/probe/stalls)
 
 # simulated finds those of insight that judge hundreds of made-up runs one after another, which takes minutes under the race detector.
