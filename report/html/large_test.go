@@ -18,9 +18,17 @@ const (
 	drawnWithin = 1500 * time.Millisecond
 )
 
-// TestLargeRun writes the page of ten thousand cells and opens it.
+// Pages of ten thousand cells stay small, be it that the run has many networks or many settings; one is opened, too.
 func TestLargeRun(t *testing.T) {
-	run, trials := large(t)
+	writeLarge(t, 3, 1000)
+	page := writeLarge(t, 8, 500)
+	t.Run("drawn", func(t *testing.T) { openLarge(t, page) })
+}
+
+// writeLarge writes the page of so many networks under so many loads.
+func writeLarge(t *testing.T, networks, loads int) (page string) {
+	t.Helper()
+	run, trials := large(t, networks, loads)
 	if len(run.Cells) < 10_000 {
 		t.Fatalf("only %d cells", len(run.Cells))
 	}
@@ -28,7 +36,7 @@ func TestLargeRun(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	began := time.Now()
-	page := written(t, run, trials)
+	page = written(t, run, trials)
 	took := time.Since(began)
 	runtime.ReadMemStats(&after)
 	info, err := os.Stat(page)
@@ -39,9 +47,9 @@ func TestLargeRun(t *testing.T) {
 		len(run.Cells), len(run.Deltas), len(trials), float64(info.Size())/1e6, took.Round(time.Millisecond),
 		float64(after.TotalAlloc-before.TotalAlloc)/1e6, (float64(after.HeapSys)-float64(before.HeapSys))/1e6)
 	if info.Size() > largeMost {
-		t.Errorf("the report has %d bytes, want at most %d", info.Size(), largeMost)
+		t.Errorf("the report of %d networks under %d loads has %d bytes, want at most %d", networks, loads, info.Size(), largeMost)
 	}
-	t.Run("drawn", func(t *testing.T) { openLarge(t, page) })
+	return page
 }
 
 // openLarge opens the page.

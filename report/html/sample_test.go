@@ -268,14 +268,14 @@ func spoil(run *result.Run, trials []result.Trial) []result.Trial {
 	return trials
 }
 
-// large is a run of ten thousand cells and more metrics than anybody reads.
-func large(tb testing.TB) (result.Run, []result.Trial) {
+// large is a run of so many networks under so many loads in both placements, with more metrics than anybody reads.
+func large(tb testing.TB, networks, loads int) (result.Run, []result.Trial) {
 	tb.Helper()
 	w := world{builds: 6, rounds: 2, samples: 200}
-	for n := range 8 {
+	for n := range networks {
 		w.networks = append(w.networks, fmt.Sprintf("network-%d", n))
 	}
-	for i := range 500 {
+	for i := range loads {
 		for _, p := range []result.Placement{result.SameNode, result.CrossNode} {
 			w.loads = append(w.loads, result.Setting{Workload: "tcp-rr", Params: result.Params{Message: unit.Bytes(64 + i)}, Placement: p})
 		}
