@@ -108,7 +108,7 @@ func (f finding) with(guest finding) finding {
 		f.Says += ", and in the guest"
 	case guest.OK:
 		f.Says += "; runs in the guest"
-		f.Fix = "run it with --testbed vm"
+		f.Fix = testbed.GuestFix
 	case f.OK:
 		f.Says += ", not in the guest: " + guest.Says
 	default:

@@ -76,7 +76,7 @@ func missing(err error) (need, fix string, known bool) {
 		return denied.Need, denied.Fix, true
 	}
 	if lacks, ok := errors.AsType[*testbed.UnsupportedError](err); ok {
-		return lacks.Need, lacks.Fix, true
+		return lacks.Need, lacks.Remedy(), true
 	}
 	return err.Error(), "", false
 }

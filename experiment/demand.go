@@ -3,6 +3,7 @@ package experiment
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -231,14 +232,22 @@ func (p *Plan) fitMemory() error {
 		record.ErrNothing, p.memory(kept), free)
 }
 
-// refuse marks the cells for which there is a reason not to measure them, in addition to those that have one already.
+// refuse marks the cells for which there is a reason not to measure them, in addition to those that have one already. That the testbed
+// does not support a cell is such a reason, and no error.
 func (p *Plan) refuse(reason func(result.Cell) (string, error)) error {
 	for i, c := range p.Cells {
 		if c.Unsupported != "" {
 			continue
 		}
 		why, err := reason(c)
-		if err != nil {
+		var u *testbed.UnsupportedError
+		var n *network.NotPossibleError
+		switch {
+		case errors.As(err, &u):
+			why, p.Cells[i].InGuest = u.Error(), u.InGuest
+		case errors.As(err, &n):
+			why = n.Error()
+		case err != nil:
 			return err
 		}
 		p.Cells[i].Unsupported = why

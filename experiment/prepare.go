@@ -141,38 +141,19 @@ func (p *Plan) FixBuilds(n int) {
 // unsupported is why the testbed does not support a cell, "" where it does. It asks for each network, family and combination of
 // conditions once.
 func (p *Plan) unsupported(ctx context.Context, driver testbed.Provider, changes []testbed.Change) func(result.Cell) (string, error) {
-	lacks := map[testbed.Spec]string{}
+	lacks := map[testbed.Spec]error{}
 	unpinned := p.unpinned(driver)
 	return func(c result.Cell) (string, error) {
 		uses, _ := measure.NetworkUsed(changes, c.Network)
 		asked := testbed.Spec{Network: uses, Family: c.Params.Family, PodsOutlive: p.Blocks, Conditions: c.Params.Conditions.Plain(), Target: measure.TargetHost(c.Params), Volume: p.volumeOf(c), Peers: peersOf(p.demands[c.ID])}
-		why, known := lacks[asked]
-		if !known {
-			var err error
-			if why, err = lacking(ctx, driver, asked); err != nil {
-				return "", err
-			}
-			lacks[asked] = why
+		if _, known := lacks[asked]; !known {
+			lacks[asked] = driver.Supports(ctx, asked)
 		}
-		if why != "" {
-			return why, nil
+		if err := lacks[asked]; err != nil {
+			return "", err
 		}
 		return unpinned(c)
 	}
-}
-
-// lacking is why a testbed can't be had, "" where it can.
-func lacking(ctx context.Context, driver testbed.Provider, spec testbed.Spec) (string, error) {
-	err := driver.Supports(ctx, spec)
-	var u *testbed.UnsupportedError
-	var n *network.NotPossibleError
-	switch {
-	case errors.As(err, &u):
-		return u.Error(), nil
-	case errors.As(err, &n):
-		return n.Error(), nil
-	}
-	return "", err
 }
 
 // notSwappable is why live swaps would measure a cell on another path than its name says, "" where they don't.
@@ -186,18 +167,17 @@ func (p *Plan) notSwappable(networks []network.Network, c result.Cell) string {
 
 // markBaseless marks cells that could be measured but whose baseline can't be.
 func (p *Plan) markBaseless() {
-	lacks := map[result.Setting]string{}
+	baselines := map[result.Setting]result.Cell{}
 	for _, c := range p.Cells {
 		if c.Role == result.RoleBaseline {
-			lacks[c.Setting()] = c.Unsupported
+			baselines[c.Setting()] = c
 		}
 	}
-	_ = p.refuse(func(c result.Cell) (string, error) {
-		if why := lacks[c.Setting()]; why != "" {
-			return "its baseline can't be measured: " + why, nil
+	for i, c := range p.Cells {
+		if b := baselines[c.Setting()]; b.Unsupported != "" && c.Unsupported == "" {
+			p.Cells[i].Unsupported, p.Cells[i].InGuest = "its baseline can't be measured: "+b.Unsupported, b.InGuest
 		}
-		return "", nil
-	})
+	}
 }
 
 // reasons lists why cells can't be measured, each reason once.

@@ -1,6 +1,7 @@
 package insight_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,7 +13,7 @@ import (
 // Networks of which each lacks something else are named once, with the one thing to do about it.
 func TestAbsencesAreSortedByTheirMend(t *testing.T) {
 	cell := func(network, unsupported, skipped string) result.Cell {
-		return result.Cell{Network: network, Unsupported: unsupported, Skipped: skipped}
+		return result.Cell{Network: network, Unsupported: unsupported, Skipped: skipped, InGuest: strings.HasSuffix(unsupported, "--testbed vm")}
 	}
 	ipvlan := "needs ipvlan links (CONFIG_IPVLAN); run it with --testbed vm"
 	got := insight.Absences([]result.Cell{
@@ -29,7 +30,7 @@ func TestAbsencesAreSortedByTheirMend(t *testing.T) {
 	want := []insight.Absence{
 		{
 			Why:         "each needs one of ipvlan links (CONFIG_IPVLAN), GRE tunnels (CONFIG_NET_IPGRE); run it with --testbed vm",
-			Unsupported: true, Networks: []string{"ipvlan-l2", "ipvlan-l3", "gre"}, Cells: 4,
+			Unsupported: true, InGuest: true, Networks: []string{"ipvlan-l2", "ipvlan-l3", "gre"}, Cells: 4,
 		},
 		{Why: "needs 2 cards; name them; or buy some", Unsupported: true, Networks: []string{"sriov"}, Cells: 1},
 		{Why: "left out by the time budget", Networks: []string{"host", "bridge"}, Cells: 2},

@@ -2,7 +2,6 @@ package insight
 
 import (
 	"slices"
-	"strings"
 
 	"netdelta/network"
 	"netdelta/result"
@@ -163,7 +162,7 @@ func questions(run result.Run) []Advice {
 		case c.Role != result.RoleCell:
 		case c.Unsupported != "":
 			unsupported = append(unsupported, c.Network)
-			if strings.Contains(c.Unsupported, "--testbed vm") && !slices.Contains(kernel.Networks, c.Network) {
+			if c.InGuest && !slices.Contains(kernel.Networks, c.Network) {
 				kernel.Networks = append(kernel.Networks, c.Network)
 			}
 		case c.Skipped != "" && !seen[c.Setting()]:

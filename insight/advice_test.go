@@ -227,9 +227,9 @@ func TestAdviceToMeasure(t *testing.T) {
 	left := run.Cells[2]
 	left.ID, left.Params.Message, left.Skipped = "left", 2048, "left out"
 	lacking := run.Cells[2]
-	lacking.ID, lacking.Network, lacking.Unsupported = "ipip", "ipip", "needs ipip links; run it with --testbed vm"
+	lacking.ID, lacking.Network, lacking.Unsupported, lacking.InGuest = "ipip", "ipip", "needs ipip links", true
 	bare := run.Cells[2]
-	bare.ID, bare.Network, bare.Unsupported = "geneve", "geneve", "needs a program that is nowhere"
+	bare.ID, bare.Network, bare.Unsupported = "geneve", "geneve", "needs a program that no guest has, and not with --testbed vm"
 	run.Cells = append(run.Cells, left, lacking, bare)
 	var commands []string
 	for _, a := range advised(t, run) {

@@ -225,7 +225,6 @@ func (t cellSet) contrast(cell result.Cell, others []string, baseline float64, m
 		pair = pairInTime
 	}
 	p := pair(m, cell.ID, others, all)
-	m.memo = nil // a contrast outlives it
 	e := o.compare(p.builds, o.stats(m))
 	if o.Unpaired {
 		e = stats.Unpaired(e, figures(m, []string{cell.ID}, all), figures(m, others, all), o.stats(m))

@@ -97,7 +97,6 @@ func (t cellSet) direct(from, to result.Cell, m metric, groups map[string]int, a
 		BaselineValue: typical(m, others, all), Judgement: result.Judgement{Blocks: across.estimate.Builds, Excluded: map[string]int{}}, Bound: boundOf(to.ID, all),
 	}
 	fill(&d, m, across.estimate)
-	m.memo = nil
 	return contrast{delta: d, metric: m, estimate: across.estimate, batches: across.batches}, true
 }
 

@@ -119,6 +119,8 @@ type Absence struct {
 	Why string
 	// Unsupported tells what this machine can't do from what the run left out.
 	Unsupported bool
+	// InGuest says that a guest has what this machine lacks.
+	InGuest bool
 	// Networks are the cells' networks, each once, and Cells is how many cells there are.
 	Networks []string
 	Cells    int
@@ -129,8 +131,8 @@ type Absence struct {
 // one absence.
 func Absences(cells []result.Cell) []Absence {
 	type reason struct {
-		why         string
-		unsupported bool
+		why                  string
+		unsupported, inGuest bool
 	}
 	var all []Absence
 	var needs [][]string // of each
@@ -143,7 +145,7 @@ func Absences(cells []result.Cell) []Absence {
 			if what, fix, found := cutLast(why, "; "); found && strings.HasPrefix(what, "needs ") {
 				need, why = strings.TrimPrefix(what, "needs "), fix
 			}
-			r = reason{why, true}
+			r = reason{why, true, c.InGuest}
 		}
 		if r.why == "" {
 			continue
@@ -152,7 +154,7 @@ func Absences(cells []result.Cell) []Absence {
 		if !known {
 			i = len(all)
 			at[r] = i
-			all, needs = append(all, Absence{Why: r.why, Unsupported: r.unsupported}), append(needs, nil)
+			all, needs = append(all, Absence{Why: r.why, Unsupported: r.unsupported, InGuest: r.inGuest}), append(needs, nil)
 		}
 		all[i].Cells++
 		if !slices.Contains(all[i].Networks, c.Network) {

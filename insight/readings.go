@@ -44,9 +44,12 @@ func (r *readings) seek(round, from int) (place int, found bool) {
 	return from, from < len(r.rounds) && r.rounds[from] == round
 }
 
-// memo are readings in one metric that were made, since all networks of a setting are held against the same baselines, and the memory for
-// them and for what is paired of them. One goroutine has it at a time.
-type memo struct {
+// memo lends a metric the memory of readings while a setting is judged: it is nil afterwards, since metrics outlive that.
+type memo struct{ *memory }
+
+// memory are readings in one metric that were made, since all networks of a setting are held against the same baselines, and the memory
+// for them and for what is paired of them. One goroutine has it at a time.
+type memory struct {
 	own    map[*summary]*readings
 	means  map[[2]*summary]*readings
 	made   room[readings]
@@ -56,22 +59,27 @@ type memo struct {
 
 // remembering has a setting judged in a metric that remembers its readings. Nothing that is paired of them is left afterwards.
 func (b *basis) remembering(m metric, judge func(m metric)) {
-	m.memo, _ = b.memos.Get().(*memo)
-	if m.memo == nil {
-		m.memo = &memo{own: map[*summary]*readings{}, means: map[[2]*summary]*readings{}}
+	lent, _ := b.memos.Get().(*memory)
+	if lent == nil {
+		lent = &memory{own: map[*summary]*readings{}, means: map[[2]*summary]*readings{}}
 	}
+	m.memo = &memo{lent}
 	judge(m)
-	clear(m.memo.own)
-	clear(m.memo.means)
-	m.memo.made.empty()
-	m.memo.floats.empty()
-	m.memo.rows.empty()
-	b.memos.Put(m.memo)
+	m.memo.memory = nil
+	clear(lent.own)
+	clear(lent.means)
+	lent.made.empty()
+	lent.floats.empty()
+	lent.rows.empty()
+	b.memos.Put(lent)
 }
+
+// remembers says whether readings are kept.
+func (m *metric) remembers() bool { return m.memo != nil && m.memo.memory != nil }
 
 // made puts readings in memory.
 func (m *metric) made(r readings) *readings {
-	if m.memo == nil {
+	if !m.remembers() {
 		return &r
 	}
 	at := &m.memo.made.take(1)[0]
@@ -81,7 +89,7 @@ func (m *metric) made(r readings) *readings {
 
 // floats is memory for so many values, whatever is in it.
 func (m *metric) floats(n int) []float64 {
-	if m.memo == nil {
+	if !m.remembers() {
 		return make([]float64, n)
 	}
 	return m.memo.floats.take(n)
@@ -89,7 +97,7 @@ func (m *metric) floats(n int) []float64 {
 
 // rows is memory for so many rows.
 func (m *metric) rows(n int) []int {
-	if m.memo == nil {
+	if !m.remembers() {
 		return make([]int, n)
 	}
 	return m.memo.rows.take(n)
@@ -117,7 +125,7 @@ func (r *room[T]) take(n int) []T {
 
 // read reads the bursts of a trial.
 func (m *metric) read(s *summary) *readings {
-	if m.memo == nil {
+	if !m.remembers() {
 		return m.readAnew(s)
 	}
 	r := m.memo.own[s]
@@ -188,7 +196,7 @@ func inOrder[T any](s *summary, column []T) []T {
 // and it counts in all of them, so that each delta of a batch is held against the same baselines; else it has the reason of the
 // first in which it does not.
 func (m *metric) mean(others []*summary) *readings {
-	if m.memo == nil {
+	if !m.remembers() {
 		return m.meanAnew(others)
 	}
 	key := [2]*summary{others[0], others[len(others)-1]}

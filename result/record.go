@@ -55,6 +55,8 @@ type Cell struct {
 	State string `json:"state,omitempty"`
 	// Unsupported says why the cell could not be measured here, "" if it can.
 	Unsupported string `json:"unsupported,omitempty"`
+	// InGuest says that a guest (--testbed vm) has what the cell lacked here.
+	InGuest bool `json:"in_guest,omitempty"`
 	// Skipped says why the cell was left out of this run though it could be measured (the budget), "" if it was not.
 	Skipped string `json:"skipped,omitempty"`
 }

@@ -120,8 +120,8 @@ type Instruments struct {
 	Carriers func() []int
 	// Versions asks the programs that build the networks for their versions, by their names.
 	Versions func() (map[string]string, error)
-	// Moved says how the endpoint of Spec.Target stands otherwise than when the testbed was opened, "" where it does not.
-	Moved func(ctx context.Context) string
+	// Moved is an error where the endpoint of Spec.Target stands otherwise than when the testbed was opened.
+	Moved func(ctx context.Context) error
 	// Notes are sentences that a reader of the figures must know: which of the testbed's conditions could not be met everywhere.
 	Notes func() []string
 }

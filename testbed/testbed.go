@@ -122,12 +122,27 @@ var ErrUnsupported = errors.New("unsupported")
 type UnsupportedError struct {
 	Feature string // what was asked for: "network ipvlan-l2"
 	Need    string // what is missing: "ipvlan links (CONFIG_IPVLAN)"
-	Fix     string // what to do: "load it with modprobe ipvlan"
+	Fix     string // what to do here: "load it with modprobe ipvlan"; "" where nothing is known to help
+	InGuest bool   // a guest has what is missing
 }
 
 // Error implements error.
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("%s is unsupported: needs %s; %s", e.Feature, e.Need, e.Fix)
+	return fmt.Sprintf("%s is unsupported: needs %s; %s", e.Feature, e.Need, e.Remedy())
+}
+
+// GuestFix is what to do about what a guest has and this machine lacks.
+const GuestFix = "run it with --testbed vm"
+
+// Remedy is what to do, here or in a guest.
+func (e *UnsupportedError) Remedy() string {
+	switch {
+	case !e.InGuest:
+		return e.Fix
+	case e.Fix == "":
+		return GuestFix
+	}
+	return e.Fix + ", or " + GuestFix
 }
 
 // Is makes errors.Is(err, ErrUnsupported) true.

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,20 +76,13 @@ func (r *Rounds) Warm(ctx context.Context, sessions []*Session) error {
 // handle records a burst that failed because a service was unwell; a burst that failed otherwise fails its session, and so does one that
 // hung with a service of its own: to wait for that would take the time of all others.
 func (r *Rounds) handle(ctx context.Context, sessions []*Session, s *Session, round int, at time.Duration, err error) {
-	ailment, ended := s.Check(ctx)
+	ailment, hangs := s.blame(ctx, err)
 	switch {
-	case ailment == "":
-		fail(sessions, s, err)
-	case !ended && errors.Is(err, agent.ErrHung) && !s.SharesServices():
-		fail(sessions, s, hangs(err, ailment))
+	case ailment == "", errors.Is(err, agent.ErrHung) && hangs != nil:
+		fail(sessions, s, cmp.Or(hangs, err))
 	default:
 		s.recordUnwell(round, at, ailment)
 	}
-}
-
-// hangs adds to an error that the service hangs behind it.
-func hangs(err error, ailment string) error {
-	return fmt.Errorf("%w; its service hangs: %s", err, ailment)
 }
 
 // Run measures each session once, one setting after the other in random order, in sweeps where that can be, and then judges the round as a whole. It returns

@@ -2,9 +2,10 @@ package measure
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
+
+	"netdelta/testbed"
 )
 
 // served is the processor time of a server whose clock can't be read from here: its agent tells it, before and after what is the
@@ -66,14 +67,12 @@ func (s *Session) endServed(ctx context.Context, around told, round int) error {
 	return err
 }
 
-// moved is the error of a session whose external endpoint is served otherwise than when its testbed was opened.
-func (s *Session) moved(ctx context.Context) error {
+// moved is the error of a session whose external endpoint is served otherwise than when its testbed was opened. What is known has
+// the testbeds that were asked.
+func (s *Session) moved(ctx context.Context, known map[testbed.Testbed]error) error {
 	moved := s.testbed.Instruments().Moved
-	if moved == nil {
-		return nil
+	if _, asked := known[s.testbed]; moved != nil && !asked {
+		known[s.testbed] = moved(ctx)
 	}
-	if what := moved(ctx); what != "" {
-		return errors.New(what)
-	}
-	return nil
+	return known[s.testbed]
 }

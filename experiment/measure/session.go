@@ -158,7 +158,11 @@ func (s *Session) open(ctx context.Context) error {
 	for {
 		err := s.dial(ctx)
 		if err == nil || !s.endpoint.Info().Retry || ctx.Err() != nil || !s.alive() || time.Now().After(s.patience) {
-			return s.blame(ctx, err)
+			if err == nil || ctx.Err() != nil {
+				return err
+			}
+			_, hangs := s.blame(ctx, err)
+			return cmp.Or(hangs, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -167,15 +171,13 @@ func (s *Session) open(ctx context.Context) error {
 	}
 }
 
-// blame adds to the error of a connection that its own service hangs, if that is so.
-func (s *Session) blame(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil || s.SharesServices() {
-		return err
+// blame asks the session's services what ails them. Where one hangs that serves this session alone, hangs is the error with that.
+func (s *Session) blame(ctx context.Context, err error) (ailment string, hangs error) {
+	ailment, ended := s.Check(ctx)
+	if ailment == "" || ended || s.SharesServices() {
+		return ailment, nil
 	}
-	if ailment, ended := s.Check(ctx); ailment != "" && !ended {
-		return hangs(err, ailment)
-	}
-	return err
+	return ailment, fmt.Errorf("%w; its service hangs: %s", err, ailment)
 }
 
 // dial opens the client's connection to an endpoint that is there.
@@ -302,8 +304,9 @@ func Collect(ctx context.Context, build int, sessions []*Session) []result.Trial
 	explainLosses(ctx, sessions)
 	unread := endConfigAudits(ctx, sessions)
 	trials := make([]result.Trial, len(sessions))
+	moved := map[testbed.Testbed]error{} // each is asked once, however many settings it serves
 	for i, s := range sessions {
-		trials[i] = s.trial(ctx, build)
+		trials[i] = s.trial(ctx, build, moved)
 	}
 	audit(ctx, sessions, trials)
 	if unread != nil {
@@ -316,8 +319,8 @@ func Collect(ctx context.Context, build int, sessions []*Session) []result.Trial
 	return trials
 }
 
-// trial closes the session's account.
-func (s *Session) trial(ctx context.Context, build int) result.Trial {
+// trial closes the session's account. moved has what is known of external endpoints.
+func (s *Session) trial(ctx context.Context, build int, moved map[testbed.Testbed]error) result.Trial {
 	t := result.Trial{
 		Schema: result.Schema, Cell: s.Cell.ID, Role: s.Cell.Role, Build: build,
 		Started: s.started, Bursts: s.bursts, Path: s.path, Links: s.links.use(), Changes: s.changes, Drops: s.drops, ClientCPU: s.cpus.client, ServerCPU: s.cpus.server,
@@ -340,7 +343,7 @@ func (s *Session) trial(ctx context.Context, build int) result.Trial {
 		t.Sockets = sockets.Join(totals, served)
 		t.Disk, t.Replication = cmp.Or(totals.Disk, served.Disk), cmp.Or(totals.Replication, served.Replication)
 		t.Services = s.serviceRecords(ctx)
-		keep(s.moved(ctx))
+		keep(s.moved(ctx, moved))
 	}
 	if s.carry.Visits > 0 {
 		t.CarryOver = &s.carry

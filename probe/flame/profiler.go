@@ -83,7 +83,7 @@ func refused(err error) error {
 	case errors.Is(err, ebpf.ErrNotSupported), errors.As(err, &verifier), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP):
 		return &testbed.UnsupportedError{
 			Feature: "the profile of the processors", Need: "perf events with eBPF and BTF (CONFIG_PERF_EVENTS, CONFIG_BPF_EVENTS, CONFIG_DEBUG_INFO_BTF)",
-			Fix: fmt.Sprintf("run it on a kernel that has them, or with --testbed vm (the kernel says: %v)", err),
+			Fix: fmt.Sprintf("run it on a kernel that has them (the kernel says: %v)", err), InGuest: true,
 		}
 	}
 	return fmt.Errorf("profile the processors: %w", err)

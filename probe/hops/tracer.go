@@ -174,7 +174,7 @@ func refused(err error) error {
 	case errors.Is(err, ebpf.ErrNotSupported), errors.As(err, &verifier), errors.Is(err, btf.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOSYS):
 		return &testbed.UnsupportedError{
 			Feature: "tracing packets", Need: "BTF and tracepoints for eBPF (CONFIG_DEBUG_INFO_BTF, CONFIG_BPF_EVENTS), Linux 6.2",
-			Fix: fmt.Sprintf("run it on a kernel that has them, or with --testbed vm (the kernel says: %v)", err),
+			Fix: fmt.Sprintf("run it on a kernel that has them (the kernel says: %v)", err), InGuest: true,
 		}
 	}
 	return fmt.Errorf("trace packets: %w", err)

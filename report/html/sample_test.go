@@ -75,7 +75,7 @@ func (w world) cells() []result.Cell {
 			all = append(all, cell(n, result.RoleCell))
 		}
 		absent := cell("ipvlan-l2", result.RoleCell)
-		absent.Unsupported = "network ipvlan-l2 is unsupported: needs ipvlan links (CONFIG_IPVLAN); run it with --testbed vm"
+		absent.InGuest, absent.Unsupported = true, "network ipvlan-l2 is unsupported: needs ipvlan links (CONFIG_IPVLAN); run it with --testbed vm"
 		all = append(all, absent)
 	}
 	return all

@@ -107,7 +107,7 @@ func (p *page) unsupported() {
 	for _, a := range insight.Absences(p.run.Cells) {
 		switch {
 		case !a.Unsupported:
-		case strings.Contains(a.Why, "--testbed vm"):
+		case a.InGuest:
 			elsewhere = append(elsewhere, words.Absent(a))
 		default:
 			p.entry("unsupported", words.Absent(a)+": "+a.Why)

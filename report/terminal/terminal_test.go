@@ -122,9 +122,9 @@ func sample() result.Run {
 	f := setting{"tcp-stream", result.Params{Connections: 4}, result.CrossNode, 9.41e9}
 	f.add(&run, f.delta("host", "slower", -4.1, -2.9, -1.4), f.delta("vxlan", "slower", -26.2, -23.9, -21.5), f.delta("macvlan", "unresolved", -9, 1.1, 60))
 	ipvlan := s.cell("ipvlan-l2", result.RoleCell)
-	ipvlan.Unsupported = "network ipvlan-l2 is unsupported: needs ipvlan links (CONFIG_IPVLAN); run it with --testbed vm"
+	ipvlan.InGuest, ipvlan.Unsupported = true, "network ipvlan-l2 is unsupported: needs ipvlan links (CONFIG_IPVLAN); run it with --testbed vm"
 	other := f.cell("ipvlan-l2", result.RoleCell)
-	other.Unsupported = ipvlan.Unsupported
+	other.InGuest, other.Unsupported = true, ipvlan.Unsupported
 	geneve := s.cell("geneve", result.RoleCell)
 	ipip := s.cell("ipip", result.RoleCell)
 	skipped := setting{"tcp-rr", result.Params{Message: 2048}, result.CrossNode, 0}.cell("vxlan", result.RoleCell)

@@ -85,24 +85,24 @@ func (was located) moved(now located) string {
 	return ""
 }
 
-// Moved says how the endpoint of a testbed stands otherwise than when the testbed was opened, "" where it does not: another pod behind a
+// Moved is an error where the endpoint of a testbed stands otherwise than when the testbed was opened: another pod behind a
 // service is another server, and may be on another node than clients expect.
-func (t *Testbed) Moved(ctx context.Context) string {
+func (t *Testbed) Moved(ctx context.Context) error {
 	host := t.Spec().Target
 	if host == "" || len(t.found.servers) == 0 {
-		return ""
+		return nil
 	}
 	now, err := t.driver.find(ctx, host)
 	switch {
 	case ctx.Err() != nil:
-		return ""
+		return nil
 	case err != nil:
-		return err.Error()
+		return err
 	}
 	if what := t.found.moved(now); what != "" {
-		return fmt.Sprintf("the endpoint %s is not where it was when the build began: %s", host, what)
+		return fmt.Errorf("the endpoint %s is not where it was when the build began: %s", host, what)
 	}
-	return ""
+	return nil
 }
 
 // siteOf says what an endpoint's nodes mean for the clients of a run.

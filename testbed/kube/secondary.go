@@ -117,13 +117,18 @@ func (c *Cluster) attachable(ctx context.Context, networkName, namespace string)
 	if near, is := suggest.Nearest(strings.TrimPrefix(networkName, within), here); is {
 		return "did you mean " + within + near + "?"
 	}
-	switch more := len(names) - attachmentsShown; {
-	case len(names) == 0:
+	if len(names) == 0 {
 		return "none is to be seen: look with kubectl get " + attachments + " --all-namespaces"
-	case more > 0:
-		return fmt.Sprintf("there are %s and %d more", strings.Join(names[:attachmentsShown], ", "), more)
 	}
-	return "there are: " + strings.Join(names, ", ")
+	return "there are: " + Some(names, ", ", attachmentsShown)
+}
+
+// Some writes the first names, at most so many, and how many more there are.
+func Some(names []string, separator string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, separator)
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], separator), len(names)-most)
 }
 
 // offered says so unless a node has a device of the kind that a network needs. It is silent where this user may not look at nodes.

@@ -135,7 +135,8 @@ func (d *Driver) supportsCards(p network.Plan) error {
 	return &testbed.UnsupportedError{
 		Feature: "network " + p.Network,
 		Need:    fmt.Sprintf("%d network cards with %d virtual functions each, on one link, that a lab may take (there are %d)", needed, functions, len(found)),
-		Fix:     fmt.Sprintf("name cards of this machine that are down and have no addresses in %s, or "+guestFix+", whose guest has emulated ones", CardsVariable),
+		Fix:     "name cards of this machine that are down and have no addresses in " + CardsVariable,
+		InGuest: true, // it has emulated ones
 	}
 }
 

@@ -20,7 +20,7 @@ func TestNoCardsUnasked(t *testing.T) {
 		t.Setenv(lab.CardsVariable, named)
 		err := driver.Supports(t.Context(), testbed.Spec{Network: "sriov"})
 		var lacks *testbed.UnsupportedError
-		if !errors.As(err, &lacks) || !strings.Contains(lacks.Fix, "--testbed vm") || !strings.Contains(lacks.Fix, lab.CardsVariable) {
+		if !errors.As(err, &lacks) || !lacks.InGuest || !strings.Contains(err.Error(), "--testbed vm") || !strings.Contains(lacks.Fix, lab.CardsVariable) {
 			t.Errorf("with %q: got error %v", named, err)
 		}
 		if _, err := driver.Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "sriov"}); !errors.Is(err, testbed.ErrUnsupported) {

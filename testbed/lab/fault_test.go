@@ -85,7 +85,7 @@ func TestUnsupported(t *testing.T) {
 		if !errors.As(err, &unsupported) || !errors.Is(err, testbed.ErrUnsupported) {
 			t.Fatalf("got error %v, want an UnsupportedError", err)
 		}
-		if unsupported.Feature != "network ipvlan-l2" || !strings.Contains(unsupported.Need, "CONFIG_IPVLAN") || unsupported.Fix == "" {
+		if unsupported.Feature != "network ipvlan-l2" || !strings.Contains(unsupported.Need, "CONFIG_IPVLAN") || !unsupported.InGuest || unsupported.Remedy() == "" {
 			t.Errorf("got %+v", unsupported)
 		}
 		_, err = driver.Open(t.Context(), testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: "ipvlan-l2"})

@@ -60,9 +60,10 @@ func unsupported(feature string, need network.Need, err error) error {
 	var u *testbed.UnsupportedError
 	switch {
 	case errors.As(err, &u):
-		return &testbed.UnsupportedError{Feature: feature, Need: u.Need, Fix: u.Fix}
+		return &testbed.UnsupportedError{Feature: feature, Need: u.Need, Fix: u.Fix, InGuest: u.InGuest}
 	case errors.Is(err, errMissing):
-		return &testbed.UnsupportedError{Feature: feature, Need: need.String(), Fix: fix(need)}
+		fix, inGuest := fix(need)
+		return &testbed.UnsupportedError{Feature: feature, Need: need.String(), Fix: fix, InGuest: inGuest}
 	}
 	return nil
 }
@@ -168,28 +169,16 @@ func missing(err error) bool {
 		func(e error) bool { return errors.Is(err, e) })
 }
 
-// guestFix is what to do about a kernel that can't be changed: the guest's has every kind of link.
-const guestFix = "run it with --testbed vm"
-
-// withoutGuest is what to do where several pods serve together: the guest has no database and no Ceph.
-func withoutGuest(fix string) string {
-	before, _, found := strings.Cut(", or "+fix, ", or "+guestFix)
-	if before = strings.TrimPrefix(before, ", or "); found && before == "" {
-		return "run it on a machine whose kernel has them: the guest has no database and no Ceph"
-	}
-	return before
-}
-
-// fix says what to do about a need that is not met.
-func fix(need network.Need) string {
+// fix says what to do about a need that is not met, and whether a guest meets it: its kernel has every kind of link.
+func fix(need network.Need) (what string, inGuest bool) {
 	r := need.Requirement()
 	if r.Module == "" {
-		return "run it on a machine that has them"
+		return "run it on a machine that has them", false
 	}
 	if _, err := os.Stat("/proc/modules"); err != nil {
-		return guestFix
+		return "", true // this kernel can't be changed
 	}
-	return "load it with modprobe " + r.Module + ", or " + guestFix
+	return "load it with modprobe " + r.Module, true
 }
 
 // Versions asks the programs that build the network for their versions. The version of iptables says which of its two forms it is: rules of nftables ("nf_tables")

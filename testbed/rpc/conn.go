@@ -42,6 +42,9 @@ func frame(others []byte, k kind, id uint32, content []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(all, uint32(len(content))), content...)
 }
 
+// errNotProtocol is matched by the error of a connection on which something else than frames came.
+var errNotProtocol = errors.New("what came is not the protocol")
+
 // ErrClosed is what streams of a closed connection return.
 var ErrClosed = errors.New("the connection is closed")
 
@@ -185,7 +188,7 @@ func (c *Conn) read() {
 		k, id, length := kind(head[0]), binary.BigEndian.Uint32(head[1:]), binary.BigEndian.Uint32(head[5:])
 		if length > headerMost {
 			more, _ := in.Peek(in.Buffered()) // it can't fail
-			c.fail(fmt.Errorf("what came is not the protocol: %.80q", string(head[:])+string(more)))
+			c.fail(fmt.Errorf("%w: %.80q", errNotProtocol, string(head[:])+string(more)))
 			return
 		}
 		c.heard.Store(int64(time.Since(c.began)))
@@ -210,7 +213,7 @@ func (c *Conn) take(k kind, id uint32, content []byte) error {
 	s := c.streams[id]
 	c.mu.Unlock()
 	if k < carries || k > drops {
-		return fmt.Errorf("the other end sent a frame of kind %d: what came is not the protocol", k)
+		return fmt.Errorf("the other end sent a frame of kind %d: %w", k, errNotProtocol)
 	}
 	if s == nil {
 		return nil
@@ -220,7 +223,7 @@ func (c *Conn) take(k kind, id uint32, content []byte) error {
 		return s.arrive(content)
 	case takes:
 		if len(content) != 4 {
-			return errors.New("the other end acknowledged in other than 4 bytes: what came is not the protocol")
+			return fmt.Errorf("the other end acknowledged in other than 4 bytes: %w", errNotProtocol)
 		}
 		s.credit(int(binary.BigEndian.Uint32(content)))
 	case ends:
@@ -235,7 +238,7 @@ func (c *Conn) accept(id uint32, header []byte) error {
 	c.mu.Lock()
 	if c.err != nil || c.streams[id] != nil || id%2 == c.next%2 {
 		c.mu.Unlock()
-		return fmt.Errorf("the other end opened stream %d, which it can't: what came is not the protocol", id)
+		return fmt.Errorf("the other end opened stream %d, which it can't: %w", id, errNotProtocol)
 	}
 	s := newStream(c, id, header)
 	s.received = clock.Now()

@@ -26,8 +26,7 @@ func Meet[G Greeter](ctx context.Context, c *Client, pod testbed.Pod, version te
 		return hello, err
 	}
 	there := versionOf(ctx, pod, version)
-	understood := !strings.Contains(err.Error(), "invalid character") && !strings.Contains(err.Error(), "not the protocol")
-	if there == "" || there == machine.Version() && understood {
+	if there == "" || there == machine.Version() && !errors.Is(err, errNotProtocol) {
 		return hello, err
 	}
 	return hello, fmt.Errorf("%s: it is netdelta %s and does not speak protocol %d of this netdelta, which is %s: use the same netdelta on both sides", c.who, there, Version, machine.Version())

@@ -203,7 +203,7 @@ func TestNoise(t *testing.T) {
 	if _, err := theirs.Write([]byte("exec: no such program\n")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Do[int](t.Context(), c, "double", 2, time.Minute); !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), `"exec: no such program\n"`) {
+	if _, err := Do[int](t.Context(), c, "double", 2, time.Minute); !errors.Is(err, ErrGone) || !errors.Is(err, errNotProtocol) || !strings.Contains(err.Error(), `"exec: no such program\n"`) {
 		t.Errorf("got %v", err)
 	}
 	_, _ = c.Close(), theirs.Close()

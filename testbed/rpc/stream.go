@@ -182,7 +182,7 @@ func (s *Stream) arrive(content []byte) error {
 		return nil
 	}
 	if len(s.unread)+s.taken+len(content) > window {
-		return errors.New("the other end sent more than it may: what came is not the protocol")
+		return fmt.Errorf("the other end sent more than it may: %w", errNotProtocol)
 	}
 	s.unread = append(s.unread, content...)
 	s.changed()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"netdelta/testbed"
@@ -60,7 +59,7 @@ func (c *Changer) hold(ctx context.Context, network string) {
 		}{{"now", without(now[node], c.stood[node])}, {"no longer", without(c.stood[node], now[node])}} {
 			if len(part.names) > 0 {
 				c.leave(fmt.Sprintf("the cluster is not as it was before %s, though that was undone: there is %s on node %s: %s",
-					testbed.ChangedFor(network), part.is, node, some(part.names)))
+					testbed.ChangedFor(network), part.is, node, kube.Some(part.names, "; ", namedMost)))
 			}
 		}
 		c.stood[node] = now[node]
@@ -81,12 +80,4 @@ func (c *Changer) Left() []string { return slices.Clone(c.left) }
 // without are the names that are not among others.
 func without(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
-}
-
-// some are the first of many names.
-func some(names []string) string {
-	if len(names) > namedMost {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:namedMost], "; "), len(names)-namedMost)
-	}
-	return strings.Join(names, "; ")
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"netdelta/testbed/kube"
 )
 
 // skew is how many minor releases a kubelet may be older than the API server, as Kubernetes' version skew policy has it.
@@ -75,13 +77,8 @@ func judgeKernels(s Survey, f *findings) {
 // few is how many names are written out.
 const few = 5
 
-// some writes names, and how many more there are.
-func some(names []string) string {
-	if len(names) <= few {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
-}
+// some writes a few names, and how many more there are.
+func some(names []string) string { return kube.Some(names, ", ", few) }
 
 // tolerance is how far apart clocks may be: what the readings can't tell from agreement is no finding anyway.
 const tolerance = time.Second
