@@ -153,14 +153,13 @@ func takes[A, R any](f func(A) (R, error)) operation {
 // withWorkload is an operation on a workload, which has to be over within a time.
 func withWorkload[R any](s *server, f func(context.Context, workload.Workload, openArgs) (R, error)) operation {
 	return takes(func(a openArgs) (none R, err error) {
-		for _, w := range s.workloads {
-			if w.Name == a.Workload {
-				ctx, cancel := s.within(a.Within)
-				defer cancel()
-				return f(ctx, w, a)
-			}
+		w := workload.Find(s.workloads, a.Workload)
+		if w.Name == "" {
+			return none, errors.New("unknown workload " + a.Workload)
 		}
-		return none, errors.New("unknown workload " + a.Workload)
+		ctx, cancel := s.within(a.Within)
+		defer cancel()
+		return f(ctx, w, a)
 	})
 }
 

@@ -80,7 +80,7 @@ func (env *environment) extremes(run result.Run) (best, worst result.Cell, found
 		return best, worst, false
 	}
 	cells := slices.DeleteFunc(plan.Measured(run.Cells), func(c result.Cell) bool {
-		return c.Role == result.RoleControl || !slices.ContainsFunc(env.workloads, func(w workload.Workload) bool { return w.Name == c.Workload && w.Exact != nil })
+		return c.Role == result.RoleControl || workload.Find(env.workloads, c.Workload).Exact == nil
 	})
 	slices.SortStableFunc(cells, func(a, b result.Cell) int {
 		return first(a.Setting() == choice.Most.Setting) - first(b.Setting() == choice.Most.Setting)

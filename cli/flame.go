@@ -154,7 +154,8 @@ func (env *environment) lookAgain(ctx context.Context, run session.Measured, abl
 		return config, nil, err
 	}
 	cells = firstSetting(slices.DeleteFunc(slices.Clone(config.Run.Cells), func(c result.Cell) bool {
-		return !slices.ContainsFunc(env.workloads, func(w workload.Workload) bool { return w.Name == c.Workload && able(w, c.Params) })
+		w := workload.Find(env.workloads, c.Workload)
+		return w.Name == "" || !able(w, c.Params)
 	}))
 	if len(cells) == 0 {
 		fmt.Fprintln(env.err, none)

@@ -346,7 +346,7 @@ func (env *environment) loadOf(name string, factors []string) (workload.Workload
 	if err := env.checkWorkload("--workload", name); err != nil {
 		return workload.Workload{}, result.Params{}, err
 	}
-	w := env.workloads[slices.IndexFunc(env.workloads, func(w workload.Workload) bool { return w.Name == name })]
+	w := workload.Find(env.workloads, name)
 	run := runOptions{}
 	run.overrides.Workloads, run.overrides.Placement, run.overrides.Factors = []string{name}, []string{string(result.CrossNode)}, factors
 	s, _, err := env.chooseStudy(context.Background(), studies.Default, run)

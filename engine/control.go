@@ -58,6 +58,7 @@ type control struct {
 	stream      streamMarks
 	bypassed    bool // a stream's bytes go past TCP
 	web         web
+	many        many
 }
 
 // order says what burst to run. Times are in ticks.

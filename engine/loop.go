@@ -45,8 +45,6 @@ func (c *control) burst() {
 		c.streamOut()
 	case c.kind == DatagramOut:
 		c.datagramOut()
-	case c.kind == HTTPGet && c.conns > 1:
-		c.webRound()
 	case c.conns > 1:
 		c.roundRobin()
 	default:
@@ -75,6 +73,37 @@ func (c *control) beginWindow() {
 func (c *control) endWindow(end int64) {
 	c.outcome.end = end
 	c.outcome.switches = native.InvoluntarySwitches() - c.outcome.switches
+}
+
+// bounds are when a part of a burst begins, which is its window or what comes before, and from when on no transaction of it starts: with a
+// span of 0, never.
+//
+//go:nosplit
+//go:norace
+func (c *control) bounds(span int64, measured bool) (begin, last int64) {
+	begin = c.outcome.start
+	if !measured {
+		begin = c.clock.Ticks()
+	}
+	if span == 0 {
+		return begin, 1<<63 - 1
+	}
+	return begin, begin + span
+}
+
+// endPart ends the window, if the part is that.
+//
+//go:nosplit
+//go:norace
+func (c *control) endPart(span, last int64, measured bool) {
+	if !measured {
+		return
+	}
+	now := c.clock.Ticks()
+	if c.order.gap > 0 && span > 0 {
+		now = max(now, last) // the rest of the window was intended to be silent
+	}
+	c.endWindow(now)
 }
 
 // tick notes the counters whenever another second of the burst has passed.

@@ -103,14 +103,7 @@ func (c *control) datagramOut() {
 //go:norace
 //go:nocheckptr
 func (c *control) floodFor(h *flowHeader, span, limit int64, measured bool) bool {
-	begin := c.clock.Ticks()
-	if measured {
-		begin = c.outcome.start
-	}
-	last := int64(1<<63 - 1)
-	if span > 0 {
-		last = begin + span
-	}
+	begin, last := c.bounds(span, measured)
 	now := begin
 	flow := int32(0)
 	for n := int64(0); limit == 0 || n < limit; n++ {

@@ -27,7 +27,6 @@ type web struct {
 	head, lengthAt uintptr
 	failures       int64 // in a row
 	patience       int64 // how many of them end a burst
-	many           webMany
 	heads          *[MaxConnections][headRoom]byte
 }
 

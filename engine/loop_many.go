@@ -8,16 +8,18 @@ import (
 	"netdelta/internal/native"
 )
 
-// many is the state of a burst over several connections.
+// many is the state of a burst over several connections. It lies in the arena, since the stack of a loop is short.
 type many struct {
 	epoll    int32
+	open     int32 // transactions under way
+	next     int32 // connection to look at next for a free one
+	measured bool
 	begin    int64 // of this part of the burst
 	last     int64 // no transaction starts from here on
 	limit    int64
 	issued   int64
-	open     int32 // transactions under way
-	next     int32 // connection to look at next for a free one
-	measured bool
+	now      int64
+	due      int64 // when the next transaction is: -1 for none any more, the largest time while all connections are busy
 }
 
 // roundRobin runs a burst over several connections, with a transaction under way on each (closed loop), or on as many as
@@ -32,21 +34,21 @@ func (c *control) roundRobin() {
 		c.fail(stepPoll, errno)
 		return
 	}
-	m := many{epoll: epoll}
+	c.many = many{epoll: epoll}
+	ok := true
 	for i := range c.conns {
 		k := c.at(i)
-		k.active = false
-		event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: i}
-		if errno := native.EpollAdd(epoll, k.fd, &event); errno != 0 {
-			c.fail(stepPoll, errno)
-			native.Close(epoll)
-			return
+		if k.active = false; k.fd >= 0 && ok {
+			ok = c.register(k, unix.EPOLLIN)
 		}
 	}
-	if c.order.warmup <= 0 || c.roundRobinFor(&m, c.order.warmup, 0) {
+	if ok && c.order.warmup > 0 {
+		ok = c.roundRobinFor(c.order.warmup, 0)
+	}
+	if ok {
 		c.beginWindow()
-		m.measured = true
-		c.roundRobinFor(&m, c.order.duration, c.order.transactions)
+		c.many.measured = true
+		c.roundRobinFor(c.order.duration, c.order.transactions)
 	}
 	native.Close(epoll)
 }
@@ -60,83 +62,170 @@ func (c *control) at(i int32) *connection { return &c.connection[uint32(i)%MaxCo
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (c *control) roundRobinFor(m *many, span, limit int64) bool {
-	m.begin, m.last, m.limit, m.issued, m.open = c.clock.Ticks(), 1<<63-1, limit, 0, 0
-	if m.measured {
-		m.begin = c.outcome.start
-	}
-	if span > 0 {
-		m.last = m.begin + span
-	}
-	for {
-		now := c.clock.Ticks()
-		due, ok := c.issue(m, now)
-		if !ok {
-			return false
-		}
-		if c.stopped() {
-			return c.fail(stepStopped, 0)
-		}
-		if m.open == 0 && due < 0 {
-			break
-		}
-		if !c.settle(m, now, due) {
-			return false
-		}
-	}
-	if m.measured {
-		now := c.clock.Ticks()
-		if c.order.gap > 0 && span > 0 {
-			now = max(now, m.last) // the rest of the window was intended to be silent
-		}
-		c.endWindow(now)
-	}
-	return true
+func (c *control) numberOf(k *connection) uintptr {
+	return (uintptr(unsafe.Pointer(k)) - uintptr(unsafe.Pointer(c.connection))) / unsafe.Sizeof(connection{})
 }
 
-// issue starts all transactions that are due and have a free connection. It returns when the next one is due: -1 when none
-// will be, and no time limit (the largest time) when it waits for a connection.
+// register watches a connection's socket.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (c *control) issue(m *many, now int64) (due int64, ok bool) {
+//go:noinline
+func (c *control) register(k *connection, events uint32) bool {
+	k.retry = events&unix.EPOLLOUT != 0
+	event := unix.EpollEvent{Events: events, Fd: int32(c.numberOf(k))}
+	if errno := native.EpollAdd(c.many.epoll, k.fd, &event); errno != 0 {
+		return c.fail(stepPoll, errno)
+	}
+	return true
+}
+
+// watch changes the events that a connection waits for; retry says that it waits for room to send.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+//go:noinline
+func (c *control) watch(k *connection, events uint32) bool {
+	k.retry = events&unix.EPOLLOUT != 0
+	event := unix.EpollEvent{Events: events, Fd: int32(c.numberOf(k))}
+	if errno := native.EpollChange(c.many.epoll, k.fd, &event); errno != 0 {
+		return c.fail(stepPoll, errno)
+	}
+	return true
+}
+
+// roundRobinFor starts transactions for a span (0: unlimited) or until limit of them are started (0: unlimited), and takes all responses.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) roundRobinFor(span, limit int64) bool {
+	m := &c.many
+	m.limit, m.issued = limit, 0
+	m.begin, m.last = c.bounds(span, m.measured)
 	for {
-		start := now
-		if c.order.gap > 0 {
-			start = m.begin + m.issued*c.order.gap>>16
+		k := c.nextFree()
+		if c.stopped() {
+			return c.fail(stepStopped, 0)
 		}
-		if start+c.roundingOf(c.order.gap) >= m.last || m.limit > 0 && m.issued >= m.limit {
-			return -1, true
-		}
-		if start > now {
-			return start, true
-		}
-		if m.open == c.conns {
-			return 1<<63 - 1, true
-		}
-		k := c.at(m.next)
-		for k.active {
-			m.next++
-			if m.next >= c.conns {
-				m.next = 0
+		if k != nil {
+			if !c.start(k) {
+				return false
 			}
-			k = c.at(m.next)
+			continue
 		}
-		m.next++
-		if m.next >= c.conns {
+		if m.open == 0 && m.due < 0 {
+			break
+		}
+		n := c.poll()
+		if n < 0 {
+			return false
+		}
+		for i := range n {
+			if !c.wake(&c.events[uint(i)%eventRoom]) {
+				return false
+			}
+		}
+		if c.kind == DatagramRR && !c.repeatLost() {
+			return false
+		}
+	}
+	c.endPart(span, m.last, m.measured)
+	return true
+}
+
+// nextFree is a connection for a transaction that is due. It is nil where none is, or all are busy.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+//go:noinline
+func (c *control) nextFree() *connection {
+	m := &c.many
+	m.now = c.clock.Ticks()
+	start := m.now
+	if c.order.gap > 0 {
+		start = m.begin + m.issued*c.order.gap>>16
+	}
+	m.due = start
+	switch {
+	case start+c.roundingOf(c.order.gap) >= m.last || m.limit > 0 && m.issued >= m.limit:
+		m.due = -1
+		return nil
+	case start > m.now:
+		return nil
+	case m.open == c.conns:
+		m.due = 1<<63 - 1
+		return nil
+	}
+	for {
+		k := c.at(m.next)
+		if m.next++; m.next >= c.conns {
 			m.next = 0
 		}
-		k.active, k.retry, k.sent, k.got, k.start = true, false, 0, 0, start
-		k.number = c.transaction
-		c.transaction++
-		m.issued++
-		m.open++
-		if !c.advance(m, k) {
-			return 0, false
+		if !k.active {
+			k.active, k.sent, k.got, k.size, k.start = true, 0, 0, 0, start
+			m.issued++
+			m.open++
+			return k
 		}
-		now = c.clock.Ticks()
 	}
+}
+
+// start begins a connection's transaction.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) start(k *connection) bool {
+	if c.kind == HTTPGet {
+		return c.settleWeb(k, c.startWeb(k))
+	}
+	k.number = c.transaction
+	c.transaction++
+	return c.advance(k)
+}
+
+// poll waits for the network, at the longest until the next transaction is due. It returns how many connections have something, -1 for
+// an error.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+//go:noinline
+func (c *control) poll() int {
+	const longest = 50_000_000 // ns, so that the Go side may end it
+	wait := int64(longest)
+	if m := &c.many; m.due > m.now {
+		wait = min(wait, c.clock.Nanoseconds(m.due-m.now))
+	}
+	if c.kind == DatagramRR {
+		wait = min(wait, c.clock.Nanoseconds(c.lossTicks))
+	}
+	n, errno := native.EpollWait(c.many.epoll, unsafe.Pointer(c.events), eventRoom, wait)
+	if errno != 0 && errno != unix.EINTR {
+		c.fail(stepPoll, errno)
+		return -1
+	}
+	return n
+}
+
+// wake goes on with the transaction of a connection that has something.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) wake(event *unix.EpollEvent) bool {
+	k := c.at(event.Fd)
+	if c.kind == HTTPGet {
+		return c.settleWeb(k, c.wakeWeb(k))
+	}
+	if k.active && k.retry && event.Events&unix.EPOLLOUT != 0 && !c.advance(k) {
+		return false
+	}
+	return event.Events&^unix.EPOLLOUT == 0 || c.take(k)
 }
 
 // advance sends what a connection's request still lacks. A request that does not fit into the socket's buffer goes on when
@@ -145,7 +234,7 @@ func (c *control) issue(m *many, now int64) (due int64, ok bool) {
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (c *control) advance(m *many, k *connection) bool {
+func (c *control) advance(k *connection) bool {
 	if c.kind == DatagramRR {
 		return c.sendDatagram(k)
 	}
@@ -155,7 +244,7 @@ func (c *control) advance(m *many, k *connection) bool {
 			continue
 		}
 		if errno == unix.EAGAIN {
-			return c.watch(m, k, unix.EPOLLIN|unix.EPOLLOUT)
+			return c.watch(k, unix.EPOLLIN|unix.EPOLLOUT)
 		}
 		if errno != 0 {
 			return c.fail(stepSend, errno)
@@ -163,7 +252,7 @@ func (c *control) advance(m *many, k *connection) bool {
 		k.sent += n
 	}
 	if k.retry {
-		return c.watch(m, k, unix.EPOLLIN)
+		return c.watch(k, unix.EPOLLIN)
 	}
 	return true
 }
@@ -185,61 +274,12 @@ func (c *control) sendDatagram(k *connection) bool {
 	return true
 }
 
-// watch sets the events that a connection waits for; retry says that it waits for room to send.
-//
-//go:nosplit
-//go:norace
-//go:nocheckptr
-func (c *control) watch(m *many, k *connection, events uint32) bool {
-	k.retry = events&unix.EPOLLOUT != 0
-	offset := uintptr(unsafe.Pointer(k)) - uintptr(unsafe.Pointer(c.connection))
-	event := unix.EpollEvent{Events: events, Fd: int32(offset / unsafe.Sizeof(connection{}))}
-	if errno := native.EpollChange(m.epoll, k.fd, &event); errno != 0 {
-		return c.fail(stepPoll, errno)
-	}
-	return true
-}
-
-// settle waits for responses, at the longest until the next transaction is due, and takes those that have come.
-//
-//go:nosplit
-//go:norace
-//go:nocheckptr
-func (c *control) settle(m *many, now, due int64) bool {
-	const longest = 50_000_000 // ns, so that the Go side may end it
-	wait := int64(longest)
-	if due > now {
-		wait = min(wait, c.clock.Nanoseconds(due-now))
-	}
-	if c.kind == DatagramRR {
-		wait = min(wait, c.clock.Nanoseconds(c.lossTicks))
-	}
-	n, errno := native.EpollWait(m.epoll, unsafe.Pointer(c.events), eventRoom, wait)
-	if errno != 0 && errno != unix.EINTR {
-		return c.fail(stepPoll, errno)
-	}
-	for i := range n {
-		event := &c.events[uint(i)%eventRoom]
-		k := c.at(event.Fd)
-		if k.active && k.retry && event.Events&unix.EPOLLOUT != 0 && !c.advance(m, k) {
-			return false
-		}
-		if event.Events&^unix.EPOLLOUT != 0 && !c.take(m, k) {
-			return false
-		}
-	}
-	if c.kind == DatagramRR {
-		return c.repeatLost()
-	}
-	return true
-}
-
 // take receives what has come on a connection, and ends its transaction when the response is whole.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (c *control) take(m *many, k *connection) bool {
+func (c *control) take(k *connection) bool {
 	n, errno := native.Receive(k.fd, unsafe.Add(c.in, k.got), c.message-k.got, unix.MSG_DONTWAIT)
 	if errno == unix.EAGAIN || errno == unix.EINTR || c.kind == DatagramRR && lossy(errno) {
 		return true
@@ -267,10 +307,10 @@ func (c *control) take(m *many, k *connection) bool {
 	}
 	end := c.clock.Ticks()
 	k.active = false
-	m.open--
+	c.many.open--
 	c.outcome.counters.transactions++
 	c.outcome.counters.bytes += 2 * int64(c.message)
-	if m.measured {
+	if c.many.measured {
 		c.latency.Record(end - k.start)
 		c.tick(end)
 	}

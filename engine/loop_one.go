@@ -28,14 +28,7 @@ func (c *control) oneByOne() {
 //go:nosplit
 //go:norace
 func (c *control) oneByOneFor(span, limit int64, measured bool) bool {
-	begin := c.outcome.start
-	if !measured {
-		begin = c.clock.Ticks()
-	}
-	last := int64(1<<63 - 1)
-	if span > 0 {
-		last = begin + span
-	}
+	begin, last := c.bounds(span, measured)
 	gap := c.order.gap
 	for n := int64(0); limit == 0 || n < limit; n++ {
 		var start int64
@@ -71,13 +64,7 @@ func (c *control) oneByOneFor(span, limit int64, measured bool) bool {
 			break
 		}
 	}
-	if measured {
-		now := c.clock.Ticks()
-		if gap > 0 && span > 0 {
-			now = max(now, last) // the rest of the window was intended to be silent
-		}
-		c.endWindow(now)
-	}
+	c.endPart(span, last, measured)
 	return true
 }
 

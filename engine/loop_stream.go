@@ -98,11 +98,7 @@ func (c *control) acknowledged() (sum uint64, ok bool) {
 //go:norace
 //go:nocheckptr
 func (c *control) streamFor(span, limit int64, measured bool) bool {
-	now := c.clock.Ticks()
-	last := int64(1<<63 - 1)
-	if span > 0 {
-		last = now + span
-	}
+	_, last := c.bounds(span, measured)
 	*(*byte)(c.out) = markData
 	if c.conns > 1 {
 		return c.streamMany(last, limit, measured)

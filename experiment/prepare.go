@@ -110,11 +110,8 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 // headings name the regime.
 func (p *Plan) placeOnCPUs(workloads []workload.Workload) {
 	for i, c := range p.Cells {
-		at := slices.IndexFunc(workloads, func(w workload.Workload) bool { return w.Name == c.Workload })
-		if at < 0 || c.Params.CPU != "" {
-			continue
-		}
-		if c.Params.CPU = workloads[at].Defaults.CPU; c.Setting().Regime() != "" {
+		c.Params.CPU = cmp.Or(c.Params.CPU, workload.Find(workloads, c.Workload).Defaults.CPU)
+		if c.Setting().Regime() != "" {
 			p.Cells[i] = c
 		}
 	}

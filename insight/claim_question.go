@@ -230,7 +230,7 @@ func (j *claimJudge) metric(t *cellSet, c *study.Clause) (metric, bool) {
 }
 
 // inSeconds is a metric of nanoseconds whose differences are taken in seconds: package stats is made for values as small
-// as logarithms. Its readings are others than those of the metric that it is made of.
+// as logarithms. It has readings of its own.
 func inSeconds(m metric) metric {
 	m.linear, m.unit, m.divide, m.memo = true, "s", second, nil
 	return m

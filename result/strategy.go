@@ -69,18 +69,21 @@ type FleetFailure struct {
 	Why   string `json:"why"`
 }
 
+// PolicyKind is what a policy does to a way.
+type PolicyKind string
+
 // PolicyChange is one change of a NetworkPolicy and when packets showed its effect. Times count from when the request was sent; those
 // of a fresh pod from when its program began.
 type PolicyChange struct {
 	// Policies is how many were in force.
-	Policies int    `json:"policies"`
-	Change   string `json:"change"`
-	// Request is how long the API server took to answer.
+	Policies int        `json:"policies"`
+	Change   PolicyKind `json:"change"`
+	// Request is how long the API server took to answer: on a busy machine an effect can come before the answer.
 	Request time.Duration `json:"request_ns"`
 	// Before is when the last probe was sent that the change did not reach, and After the first that it did.
 	Before time.Duration `json:"before_ns"`
 	After  time.Duration `json:"after_ns"`
-	// ClockError is how far both may be off.
+	// ClockError is how far both may be off. A fresh pod reads all times by itself.
 	ClockError time.Duration `json:"clock_error_ns"`
 	// Slipped counts packets of a fresh pod that passed although no policy lets it in.
 	Slipped int `json:"slipped,omitempty"`

@@ -226,6 +226,16 @@ func Parameters(workloads []Workload) []result.Parameter {
 	return own
 }
 
+// Find is the workload of a name, the zero Workload where there is none.
+func Find(workloads []Workload, name string) Workload {
+	for _, w := range workloads {
+		if w.Name == name {
+			return w
+		}
+	}
+	return Workload{}
+}
+
 // Demands is what w needs with parameters p.
 func (w Workload) Demands(p result.Params) Demand {
 	if w.Demand == nil {

@@ -44,17 +44,6 @@ func program(t *testing.T) agent.Program {
 	return agent.Program{Path: self}
 }
 
-func load(t *testing.T, name string) workload.Workload {
-	t.Helper()
-	for _, w := range catalogue.Workloads() {
-		if w.Name == name {
-			return w
-		}
-	}
-	t.Fatal("no such workload")
-	return workload.Workload{}
-}
-
 // inLab opens labs of two nodes with a few pods each, which clients share.
 func inLab(pods int) func(context.Context, string, int, int) (testbed.Fleet, error) {
 	driver := lab.NewDriver(network.Catalogue())
@@ -76,7 +65,7 @@ func run(ctx context.Context, c fleet.Config) (fleet.Outcome, error) {
 
 func TestFleetInALab(t *testing.T) {
 	require.Namespaces(t)
-	w := load(t, "tcp-rr")
+	w := workload.Find(catalogue.Workloads(), "tcp-rr")
 	o, err := run(t.Context(), fleet.Config{
 		Load: record.Load{Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"host", "bridge"}, Builds: 2, Burst: 100 * time.Millisecond, Seed: 1},
 		Open: inLab(3), Clients: 6, Servers: 2, Bursts: 2,
@@ -114,7 +103,7 @@ func TestFleetInALab(t *testing.T) {
 // What the record has is not measured again, and its trials give the deltas of any run.
 func TestFleetIsResumed(t *testing.T) {
 	require.Namespaces(t)
-	w := load(t, "tcp-rr")
+	w := workload.Find(catalogue.Workloads(), "tcp-rr")
 	c := fleet.Config{
 		Load: record.Load{Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"host", "bridge"}, Burst: 60 * time.Millisecond, Seed: 1},
 		Open: inLab(2), Clients: 2, Servers: 1, Bursts: 2,
@@ -137,7 +126,7 @@ func TestFleetIsResumed(t *testing.T) {
 
 func TestStreamsOfAFleet(t *testing.T) {
 	require.Namespaces(t)
-	w := load(t, "tcp-stream")
+	w := workload.Find(catalogue.Workloads(), "tcp-stream")
 	o, err := run(t.Context(), fleet.Config{
 		Load: record.Load{Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"bridge"}, Builds: 1, Burst: 200 * time.Millisecond, Seed: 1},
 		Open: inLab(2), Clients: 2, Servers: 1, Bursts: 1,
@@ -224,7 +213,7 @@ func TestFailedPodsCostTheirOwnPart(t *testing.T) {
 		g.clients = append(g.clients, pod{name: name})
 	}
 	g.clients = append(g.clients, pod{name: "evicted", refused: true}, pod{name: "killed", dies: true})
-	w := load(t, "tcp-rr")
+	w := workload.Find(catalogue.Workloads(), "tcp-rr")
 	o, err := run(t.Context(), fleet.Config{
 		Load: record.Load{Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"}, Builds: 1, Burst: 100 * time.Millisecond, Seed: 1},
 		Open: func(context.Context, string, int, int) (testbed.Fleet, error) { return g, nil }, Clients: 6, Servers: 2, Bursts: 3,
@@ -254,7 +243,7 @@ func TestFailedPodsCostTheirOwnPart(t *testing.T) {
 
 func TestNobodyIsLeft(t *testing.T) {
 	g := ground{servers: []testbed.Pod{server(t)}, clients: []testbed.Pod{pod{name: "evicted", refused: true}}}
-	w := load(t, "tcp-rr")
+	w := workload.Find(catalogue.Workloads(), "tcp-rr")
 	_, err := run(t.Context(), fleet.Config{
 		Load: record.Load{Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"}, Builds: 1, Burst: time.Second},
 		Open: func(context.Context, string, int, int) (testbed.Fleet, error) { return g, nil }, Clients: 1, Servers: 1, Bursts: 1,
@@ -268,7 +257,7 @@ func TestNobodyIsLeft(t *testing.T) {
 func TestInterruption(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	g := ground{servers: []testbed.Pod{server(t)}, clients: []testbed.Pod{pod{name: "a"}}}
-	w := load(t, "tcp-rr")
+	w := workload.Find(catalogue.Workloads(), "tcp-rr")
 	bursts := 0
 	o, err := run(ctx, fleet.Config{
 		Load: record.Load{Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"loopback"}, Builds: 2, Burst: 50 * time.Millisecond},
@@ -304,7 +293,7 @@ func TestJain(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	good := fleet.Config{
-		Load:    record.Load{Workload: load(t, "tcp-rr"), Params: load(t, "tcp-rr").Defaults, Networks: []string{"host"}, Builds: 1, Burst: time.Second},
+		Load:    record.Load{Workload: workload.Find(catalogue.Workloads(), "tcp-rr"), Params: workload.Find(catalogue.Workloads(), "tcp-rr").Defaults, Networks: []string{"host"}, Builds: 1, Burst: time.Second},
 		Clients: 2, Servers: 1, Bursts: 1,
 	}
 	if err := good.Check(); err != nil {
@@ -317,8 +306,8 @@ func TestCheck(t *testing.T) {
 		"at least 1":      func(c *fleet.Config) { c.Bursts = 0 },
 		"a burst of 1ms":  func(c *fleet.Config) { c.Burst = time.Millisecond },
 		"after -1s":       func(c *fleet.Config) { c.Warmup = -time.Second },
-		"workload oltp n": func(c *fleet.Config) { c.Workload = load(t, "oltp") },
-		"workload http":   func(c *fleet.Config) { c.Workload = load(t, "http") },
+		"workload oltp n": func(c *fleet.Config) { c.Workload = workload.Find(catalogue.Workloads(), "oltp") },
+		"workload http":   func(c *fleet.Config) { c.Workload = workload.Find(catalogue.Workloads(), "http") },
 	} {
 		bad := good
 		spoil(&bad)

@@ -99,10 +99,8 @@ func assignPorts(cells []result.Cell, workloads []workload.Workload) map[result.
 	next := firstClientPort
 	for i, s := range result.Settings(cells) {
 		uses := 1
-		for _, w := range workloads {
-			if w.Name == s.Workload {
-				uses = w.SourcePorts(s.Params)
-			}
+		if w := workload.Find(workloads, s.Workload); w.SourcePorts != nil {
+			uses = w.SourcePorts(s.Params)
 		}
 		if next+uses-1 > lastClientPort {
 			assigned[s] = endpoint.Ports{Server: i} // with thousands of connections the kernel chooses
@@ -227,12 +225,7 @@ func NetworkUsed(changes []testbed.Change, network string) (uses string, expect 
 
 // DemandOf is what a cell needs in addition to netdelta itself.
 func DemandOf(workloads []workload.Workload, c result.Cell) workload.Demand {
-	for _, w := range workloads {
-		if w.Name == c.Workload {
-			return w.Demands(c.Params)
-		}
-	}
-	return workload.Demand{}
+	return workload.Find(workloads, c.Workload).Demands(c.Params)
 }
 
 func (m *Context) demand(c result.Cell) workload.Demand { return DemandOf(m.Workloads, c) }

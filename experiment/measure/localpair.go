@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -59,11 +58,10 @@ func (m *Context) PairOn(ctx context.Context, tb testbed.Testbed, c result.Cell,
 	if within == nil {
 		return nil, fmt.Errorf("%s: this testbed has no namespaces that this process could enter: both ends in one process need the lab", c.ID)
 	}
-	at := slices.IndexFunc(m.Workloads, func(w workload.Workload) bool { return w.Name == c.Workload && w.Exact != nil })
-	if at < 0 {
+	w := workload.Find(m.Workloads, c.Workload)
+	if w.Exact == nil {
 		return nil, fmt.Errorf("%s: workload %s has no exact meaning: its ends can't be stamped by one clock", c.ID, c.Workload)
 	}
-	w := m.Workloads[at]
 	if c.Params.Message == 0 {
 		c.Params.Message = w.Defaults.Message
 	}

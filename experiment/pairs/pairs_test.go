@@ -33,17 +33,6 @@ func TestMain(m *testing.M) {
 	os.Exit(leak.Main(m))
 }
 
-func load(t *testing.T, name string) workload.Workload {
-	t.Helper()
-	for _, w := range catalogue.Workloads() {
-		if w.Name == name {
-			return w
-		}
-	}
-	t.Fatal("no such workload")
-	return workload.Workload{}
-}
-
 // burdened opens labs in which one pod's packets pass a long chain of rules.
 type burdened struct {
 	testbed.Provider
@@ -91,7 +80,7 @@ func measure(t *testing.T, driver testbed.Provider, nodes, builds int) pairs.Out
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := load(t, "tcp-rr")
+	w := workload.Find(catalogue.Workloads(), "tcp-rr")
 	o, err := run(t.Context(), pairs.Config{
 		Load:   record.Load{Program: agent.Program{Path: self}, Workload: w, Params: w.Defaults, Networks: []string{"bridge"}, Builds: builds, Burst: 10 * time.Millisecond, Warmup: time.Millisecond, Seed: 7},
 		Driver: driver, Spec: testbed.Spec{Nodes: nodes}, Rounds: 8,
@@ -127,7 +116,7 @@ func TestBurdenedNodeIsFound(t *testing.T) {
 
 func TestFailures(t *testing.T) {
 	require.Namespaces(t)
-	w := load(t, "tcp-rr")
+	w := workload.Find(catalogue.Workloads(), "tcp-rr")
 	c := pairs.Config{
 		Load:   record.Load{Program: agent.Program{Path: "/no/such/program"}, Workload: w, Params: w.Defaults, Networks: []string{"bridge"}, Builds: 1, Burst: time.Millisecond, Seed: 1},
 		Driver: lab.NewDriver(network.Catalogue()), Spec: testbed.Spec{Nodes: 2}, Rounds: 1, Margin: 0.05,
@@ -146,7 +135,7 @@ func TestFailures(t *testing.T) {
 		"0 builds":        func(c *pairs.Config) { c.Builds = 0 },
 		"a share between": func(c *pairs.Config) { c.Margin = 1 },
 		"bursts of 0s":    func(c *pairs.Config) { c.Burst = 0 },
-		"workload oltp n": func(c *pairs.Config) { c.Workload = load(t, "oltp") },
+		"workload oltp n": func(c *pairs.Config) { c.Workload = workload.Find(catalogue.Workloads(), "oltp") },
 	} {
 		bad := c
 		spoil(&bad)

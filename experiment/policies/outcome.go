@@ -9,20 +9,8 @@ import (
 	"netdelta/result"
 )
 
-// Sample is one change. Times count from when the request was sent, times of a fresh pod from when its program began. The API server
-// answered after Request: on a busy machine an effect can come before the answer.
-type Sample struct {
-	Policies int           `json:"policies"`
-	Change   Change        `json:"change"`
-	Request  time.Duration `json:"request_ns"`
-	// Before is when the last probe was sent that the change did not reach, and After the first that it did.
-	Before time.Duration `json:"before_ns"`
-	After  time.Duration `json:"after_ns"`
-	// ClockError is how far both may be off. A fresh pod reads all times by itself.
-	ClockError time.Duration `json:"clock_error_ns"`
-	// Slipped counts packets of a fresh pod that passed although no policy lets it in.
-	Slipped int `json:"slipped,omitempty"`
-}
+// Sample is one change: as its trial has it, without the repetitions that were disturbed.
+type Sample = result.PolicyChange
 
 // Failure is a number of policies at which not all could be measured.
 type Failure struct {
@@ -59,7 +47,9 @@ func Of(run result.Run, trials []result.Trial) Outcome {
 			o.Failures = append(o.Failures, Failure{p.Policies, t.Failed})
 			continue
 		}
-		o.Samples = append(o.Samples, Sample{p.Policies, Change(p.Change), p.Request, p.Before, p.After, p.ClockError, p.Slipped})
+		s := *p
+		s.Disturbed = 0
+		o.Samples = append(o.Samples, s)
 	}
 	return o
 }
@@ -68,7 +58,7 @@ func Of(run result.Run, trials []result.Trial) Outcome {
 func cells(c Config) []result.Cell {
 	var all []result.Cell
 	for _, change := range Changes() {
-		if change.Fresh() && !c.Fresh {
+		if Fresh(change) && !c.Fresh {
 			continue
 		}
 		for _, n := range c.Counts {
@@ -115,9 +105,7 @@ func (k *keeper) add(samples ...Sample) error {
 		after := float64(s.After)
 		err := k.keep(c, result.Trial{
 			Bursts: result.Bursts{Round: []int{0}, Start: []int64{0}, Duration: []int64{max(0, s.After.Nanoseconds())}, P50: []float64{after}},
-			Policy: &result.PolicyChange{
-				Policies: s.Policies, Change: string(s.Change), Request: s.Request, Before: s.Before, After: s.After, ClockError: s.ClockError, Slipped: s.Slipped,
-			},
+			Policy: &s,
 		})
 		if err != nil {
 			return err

@@ -60,7 +60,7 @@ func (c Config) Check() error {
 }
 
 // Change is what a policy does to a way.
-type Change string
+type Change = result.PolicyKind
 
 // The changes.
 const (
@@ -72,7 +72,7 @@ const (
 )
 
 // Fresh says whether a change is measured by a fresh pod.
-func (c Change) Fresh() bool { return c == Admitted || c == Barred }
+func Fresh(c Change) bool { return c == Admitted || c == Barred }
 
 // Changes are all of them, in the order in which they are measured.
 func Changes() []Change { return []Change{Refused, Passing, Admitted, Barred} }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -20,8 +19,7 @@ import (
 // open arms a workload between two pods of a lab, both ends on one processor.
 func open(t *testing.T, name string, cpu int) probetest.Connection {
 	t.Helper()
-	all := catalogue.Workloads()
-	w := all[slices.IndexFunc(all, func(w workload.Workload) bool { return w.Name == name })]
+	w := workload.Find(catalogue.Workloads(), name)
 	return probetest.Connect(t, name, w.Defaults, cpu)
 }
 

@@ -3,7 +3,6 @@ package sockets
 import (
 	"net/netip"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,8 +97,7 @@ func TestSlowReceiver(t *testing.T) {
 	require.Namespaces(t)
 	const name = "udp-stream"
 	client, server := probetest.Agents(t)
-	all := catalogue.Workloads()
-	w := all[slices.IndexFunc(all, func(w workload.Workload) bool { return w.Name == name })]
+	w := workload.Find(catalogue.Workloads(), name)
 	p := w.Defaults
 	p.Message, p.Rate = 1400, 500*unit.Mbit
 	from, to := client.Pod(), server.Pod()

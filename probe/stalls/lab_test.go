@@ -3,7 +3,6 @@ package stalls
 import (
 	"errors"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,8 +87,7 @@ func TestStallingNetwork(t *testing.T) {
 	program := require.Tool(t, "nft")
 	for _, name := range []string{"tcp-stream", "tcp-rr", "udp-rr"} {
 		t.Run(name, func(t *testing.T) {
-			all := catalogue.Workloads()
-			w := all[slices.IndexFunc(all, func(w workload.Workload) bool { return w.Name == name })]
+			w := workload.Find(catalogue.Workloads(), name)
 			stalling, steady := open(t, name, w.Defaults), open(t, name, w.Defaults)
 
 			run := time.Now()

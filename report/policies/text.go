@@ -17,7 +17,7 @@ import (
 func WriteText(w io.Writer, r insight.Report) error {
 	return ui.Print(w, "how policies took effect", func(out ui.Text) {
 		out.Put("NetworkPolicy, from the request to the API server until the first probe that meets the change; a probe every %s\n", unit.Duration(r.Every))
-		if slices.ContainsFunc(r.Latencies, func(l insight.Latency) bool { return l.Change.Fresh() }) {
+		if slices.ContainsFunc(r.Latencies, func(l insight.Latency) bool { return policies.Fresh(l.Change) }) {
 			out.Put("of a fresh pod, from when its program began, by its own clock\n")
 		}
 		table := ui.NewTable("policies", "packets are", "samples", "p50", "95% interval", "max", "the request", "resolution", "clocks off by")
@@ -58,7 +58,7 @@ func words(c policies.Change) string {
 
 // unlessFresh is a time that a fresh pod has no part in.
 func unlessFresh(l insight.Latency, d time.Duration) string {
-	if l.Change.Fresh() {
+	if policies.Fresh(l.Change) {
 		return "-"
 	}
 	return text(d)

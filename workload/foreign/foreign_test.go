@@ -5,7 +5,6 @@ import (
 	"math"
 	"net/netip"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -276,8 +275,7 @@ func TestRefusesWhatAnEngineCannotDo(t *testing.T) {
 		{"tcp-rr", result.Params{Engine: "netperf", Connections: 2}, "connections 2 are more than the 1"},
 		{"tcp-stream", result.Params{Engine: "iperf3", File: 1}, "file is no parameter"},
 	} {
-		all := catalogue.Workloads()
-		w := all[slices.IndexFunc(all, func(w workload.Workload) bool { return w.Name == c.workload })]
+		w := workload.Find(catalogue.Workloads(), c.workload)
 		err := w.Check(c.p)
 		if c.want == "" {
 			d := w.Demands(c.p)

@@ -68,12 +68,9 @@ func (c contest) lineName(f figure) string {
 func (e *ends) againstProgram(ctx context.Context, c contest, pairs int, s *sheet) error {
 	theirs := c.params
 	theirs.Engine = c.program
-	for _, w := range catalogue.Workloads() {
-		if w.Name == c.workload {
-			if missing, _, err := workload.Missing(w.Demands(theirs).Programs); len(missing) > 0 || err != nil {
-				return err
-			}
-		}
+	needs := workload.Find(catalogue.Workloads(), c.workload).Demands(theirs)
+	if missing, _, err := workload.Missing(needs.Programs); len(missing) > 0 || err != nil {
+		return err
 	}
 	var sessions [2]int
 	for i, p := range []result.Params{c.params, theirs} {
