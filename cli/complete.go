@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"netdelta/network"
 	"netdelta/result"
@@ -12,12 +13,13 @@ import (
 
 // complete has the shell complete the values of flags that have known ones. A verb without one of the flags is left alone.
 func (env *environment) complete(cmd *cobra.Command) {
+	networks := func() []string { return networksOn(cmd.Flags()) }
 	for flag, values := range map[string]func() []string{
 		"testbed":   func() []string { return kindNames(func(kind) bool { return true }) },
-		"networks":  networkNames,
-		"network":   networkNames,
-		"vs":        networkNames,
-		"baseline":  networkNames,
+		"networks":  networks,
+		"network":   networks,
+		"vs":        networks,
+		"baseline":  networks,
 		"placement": func() []string { return []string{string(result.SameNode), string(result.CrossNode)} },
 		"family":    func() []string { return []string{string(result.IPv4), string(result.IPv6)} },
 		"workloads": env.workloadNames,
@@ -74,8 +76,28 @@ func (env *environment) workloadNames() []string {
 	return names
 }
 
-// networkNames are the networks of the catalogue, the names of products, and the networks of clusters.
-func networkNames() []string {
+// networksOn are the networks of the testbed that the flags name; where they name none, those of any.
+func networksOn(flags *pflag.FlagSet) []string {
+	testbed, _ := flags.GetString("testbed") // "" of a verb that has no such flag
+	asked, _ := flags.GetBool(whatIfFlag)
+	testbed, err := onWhatIf(flags, testbed, asked)
+	if err != nil || testbed == "" {
+		return networkNames()
+	}
+	k, err := findKind(testbed)
+	switch {
+	case err != nil:
+		return nil
+	case k.networks == nil:
+		return builtNames()
+	case k.networks.Added:
+		return append(builtNames(), k.networks.Names...)
+	}
+	return k.networks.Names
+}
+
+// builtNames are the networks of the catalogue, and the names of products.
+func builtNames() []string {
 	var names []string
 	for _, n := range network.Catalogue() {
 		names = append(names, n.Name)
@@ -83,5 +105,8 @@ func networkNames() []string {
 	for _, p := range network.Products() {
 		names = append(names, p.Name)
 	}
-	return append(names, clusterNetworks().Names...)
+	return names
 }
+
+// networkNames are those, and the networks of clusters.
+func networkNames() []string { return append(builtNames(), clusterNetworks().Names...) }

@@ -10,9 +10,6 @@ import (
 	"netdelta/result"
 )
 
-// liveMost is how many cells a run may have for its progress to show figures: one of many more would say little.
-const liveMost = 200
-
 // liveJudge judges a run under way and tells its progress what stands out so far.
 type liveJudge struct {
 	words.Judge
@@ -22,10 +19,8 @@ type liveJudge struct {
 // Settled implements experiment.Judge.
 func (j liveJudge) Settled(run result.Run, trials []result.Trial) map[string]bool {
 	settled, farthest, found := j.SoFar(run, trials)
-	if len(run.Cells) <= liveMost {
-		text := leading(farthest, found)
-		j.leading.Store(&text)
-	}
+	text := leading(farthest, found)
+	j.leading.Store(&text)
 	return settled
 }
 

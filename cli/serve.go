@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,9 +58,12 @@ func (env *environment) serve(ctx context.Context, dir, address string) error {
 	if err != nil {
 		return err
 	}
+	if dir, err = filepath.Abs(dir); err != nil { // by which name it is seen from a browser
+		return errors.Join(err, listener.Close())
+	}
 	runs := serve.Runs{Dir: dir, Page: env.servePage, Compare: env.serveComparison}
 	stop := loopback.Serve(listener, runs.Handler(), time.Minute)
-	fmt.Fprintf(env.out, "runs of %s: http://%s/\n", dir, listener.Addr())
+	fmt.Fprintf(env.out, "the runs in %s: http://%s/\n", dir, listener.Addr())
 	<-ctx.Done()
 	return stop()
 }

@@ -49,10 +49,10 @@ type Network struct {
 }
 
 // Users names, for each network of the catalogue, the systems whose pods are attached like this.
-func Users() map[string]string {
-	users := map[string]string{}
+func Users() map[string][]string {
+	users := map[string][]string{}
 	for _, n := range Catalogue() {
-		users[n.Name] = strings.Join(n.UsedBy, ", ")
+		users[n.Name] = n.UsedBy
 	}
 	return users
 }

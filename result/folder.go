@@ -151,6 +151,15 @@ func (f *Folder) Close() error {
 	return errors.Join(f.journal.Close(), f.Files.Close())
 }
 
+// Empty removes what Create has made in a folder whose run does not begin, and closes it. It fails if a file can't be removed.
+func (f *Folder) Empty() error {
+	var err error
+	for _, file := range []string{StudyFile, TrialsFile, CountFile} {
+		err = errors.Join(err, f.Remove(file))
+	}
+	return errors.Join(err, f.Close())
+}
+
 // OpenRun opens the folder of a run for reading. If there is none the error matches ErrNoRun.
 func OpenRun(dir string) (*Files, error) {
 	files, err := OpenFiles(dir)

@@ -57,6 +57,20 @@ func (l Location) Open(name string, study []byte, run *result.Run) (_ *result.Fo
 	return CreateFolder(out, study)
 }
 
+// abandon closes the folder of a run that never had its turn, nil where there is none yet. Nothing is left of a new one, but for an empty
+// folder where the user has named it.
+func (l Location) abandon(folder *result.Folder) error {
+	if folder == nil || l.Resume != "" {
+		return folder.Close()
+	}
+	dir := folder.Dir()
+	err := folder.Empty()
+	if l.Out == "" {
+		err = errors.Join(err, removeLeft(dir))
+	}
+	return err
+}
+
 // markLatest makes a run that is about to measure the latest in Runs. One that waits for its turn, and may never have it, is not.
 func (l Location) markLatest(run string) {
 	if l.Out != "" || l.Resume != "" {

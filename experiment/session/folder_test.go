@@ -28,6 +28,37 @@ func TestLatestMeasures(t *testing.T) {
 	}
 }
 
+// A run that was interrupted before it had its turn leaves nothing behind; one that was to go on keeps what it has.
+func TestAbandonedRunLeavesNothing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var run result.Run
+	folder, err := Location{}.Open("a", []byte("study: a\n"), &run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (Location{}).abandon(folder); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(Runs); err != nil || len(left) > 0 {
+		t.Errorf("%v (%v) is left", left, err)
+	}
+	for _, l := range []Location{{Out: "named"}, {Resume: "named"}} {
+		folder, err := CreateFolder("named", []byte("study: a\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.abandon(folder); err != nil {
+			t.Error(err)
+		}
+		if left, err := os.ReadDir("named"); err != nil || (len(left) > 0) != (l.Resume != "") {
+			t.Errorf("%+v: %v (%v) is left", l, left, err)
+		}
+	}
+	if err := (Location{}).abandon(nil); err != nil {
+		t.Error(err)
+	}
+}
+
 // Runs that start in the same second have folders of their own.
 func TestFreshFoldersDoNotMeet(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "runs")

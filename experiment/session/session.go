@@ -198,7 +198,7 @@ func (s *Session) measure(ctx context.Context, able testbed.Capabilities) (run r
 		return err
 	})
 	if err != nil {
-		return run, nil, errors.Join(err, config.Close(), folder.Close())
+		return run, nil, errors.Join(err, config.Close(), s.abandon(folder))
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	s.markLatest(config.Run.Run)
@@ -345,7 +345,7 @@ func (s *Session) follow(ctx context.Context, able testbed.Capabilities) (run re
 		return err
 	})
 	if err != nil {
-		return run, nil, errors.Join(err, folder.Close())
+		return run, nil, errors.Join(err, s.abandon(folder))
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	s.markLatest(run.Run)

@@ -212,8 +212,18 @@ func (d HopDelta) Name() string {
 	return d.Base.Name
 }
 
-// alike says of hops of two ways that the same happens in both, in the same namespace.
-func alike(a, b HopTime) bool { return a.Step == b.Step && a.Where == b.Where }
+// alike says of hops of two ways that the same happens in both, in the same namespace. At the sockets it is the same in any: those of
+// pods in their node's namespace are there.
+func alike(a, b HopTime) bool { return a.Step == b.Step && (a.Where == b.Where || atSocket(a.Step)) }
+
+// atSocket says whether a step is one of those at either end of a way.
+func atSocket(step string) bool {
+	switch probe.Step(step) {
+	case probe.StepCall, probe.StepOut, probe.StepIn, probe.StepWake, probe.StepDelivery:
+		return true
+	}
+	return false
+}
 
 // Compare aligns the hops of two ways by what happens in them, in order, so that what only one of them does has a line of its own.
 func Compare(base, other []HopTime) []HopDelta {

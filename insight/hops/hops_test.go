@@ -3,6 +3,7 @@ package hops_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"netdelta/experiment/tracing"
@@ -74,6 +75,22 @@ func TestWayOfDevicesWithRandomNames(t *testing.T) {
 	}
 	if math.Abs(sum-1000) > 1e-6 {
 		t.Errorf("the difference is %g ns, want 1000", sum)
+	}
+}
+
+// The sockets of pods in their node's namespace are compared with those of pods in their own.
+func TestSocketsAreComparedAcrossNamespaces(t *testing.T) {
+	at := func(where string, step probe.Step, took float64) hops.HopTime {
+		return hops.HopTime{Step: string(step), Where: where, P50: took, Builds: []float64{took}}
+	}
+	lines := hops.Compare([]hops.HopTime{at("node0", probe.StepOut, 1500), at("node1", probe.StepDelivery, 5000)},
+		[]hops.HopTime{at("pod0", probe.StepOut, 1540), at("node0", probe.StepForward, 460), at("pod1", probe.StepDelivery, 5030)})
+	var got []float64
+	for _, l := range lines {
+		got = append(got, l.Difference)
+	}
+	if want := []float64{40, 460, 30}; !slices.Equal(got, want) {
+		t.Errorf("the hops differ by %v, want %v", got, want)
 	}
 }
 

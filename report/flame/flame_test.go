@@ -145,6 +145,23 @@ func TestInBrowser(t *testing.T) {
 	b.Quiet()
 }
 
+// What differs by a few ticks is not said to differ.
+func TestChanceIsLeftOut(t *testing.T) {
+	all := sides()
+	all[1].Profile.Samples[2].Ticks, all[1].Profile.Samples[3].Ticks = 1450, 8
+	if got := Summarise("flame/vxlan.html", all...); len(got.Functions) > 0 {
+		t.Errorf("functions are said to differ: %+v", got.Functions)
+	}
+	var text strings.Builder
+	if err := WriteText(&text, all...); err != nil || !strings.Contains(text.String(), noneDiffers) {
+		t.Errorf("%v: the text does not say that none differs:\n%s", err, &text)
+	}
+	all[1].Profile.Samples[3].Ticks = 10
+	if got := Summarise("flame/vxlan.html", all...); len(got.Functions) != 1 {
+		t.Errorf("functions that differ: %+v, want vxlan_xmit", got.Functions)
+	}
+}
+
 // A run's page has the functions that differ most, and where the graph is.
 func TestSummary(t *testing.T) {
 	s := Summarise("flame/vxlan.html", sides()...)

@@ -62,6 +62,9 @@ func (p drawing) Last() Side { return p.Sides[len(p.Sides)-1] }
 // Data is the tree, for the script.
 func (p drawing) Data() template.JS { return template.JS(p.data) }
 
+// tick is the time for one unit that one tick stands for.
+func (s Side) tick() float64 { return s.per(float64(s.Profile.Period)) }
+
 // Idle is the share of the processors' time in which there was nothing to do.
 func (s Side) Idle() string {
 	total := s.Profile.Total()
@@ -94,12 +97,17 @@ type row struct {
 	Times    []string // each side's own time in the function, for one unit
 	Delta    string   // between two sides
 	change   float64
+	chance   float64 // how far two sides may differ by the number of ticks alone
 }
 
 // rows is how long the table is.
 const rows = 25
 
-// Rows are the functions that took the most time of their own or, of two networks, those that differ the most.
+// sure is how many standard errors of the ticks counted two sides of a function must differ by.
+const sure = 3
+
+// Rows are the functions that took the most time of their own or, of two networks, those that differ the most, and by more than chance:
+// a tick more or less in one of hundreds of functions says nothing.
 func (p drawing) Rows() []row {
 	times := map[flame.Frame][2]float64{}
 	for i, s := range p.Sides {
@@ -118,8 +126,9 @@ func (p drawing) Rows() []row {
 		if len(p.Sides) == 2 {
 			r.change = t[1] - t[0]
 			r.Delta = signed(r.change)
+			r.chance = sure * math.Sqrt(t[0]*p.Sides[0].tick()+t[1]*p.Sides[1].tick())
 		}
-		if whole(r.change) != 0 {
+		if whole(r.change) != 0 && math.Abs(r.change) >= r.chance {
 			list = append(list, r)
 		}
 	}
@@ -128,6 +137,14 @@ func (p drawing) Rows() []row {
 	})
 	return list[:min(len(list), rows)]
 }
+
+// NoneDiffers stands in place of a table without rows.
+func (drawing) NoneDiffers() string { return noneDiffers }
+
+// NoneDiffers stands in place of a list without functions.
+func (Summary) NoneDiffers() string { return noneDiffers }
+
+const noneDiffers = "No function differs by more than chance: profile for longer."
 
 // duration prints a time in nanoseconds, scaled.
 func duration(nanoseconds float64) string { return unit.Duration(whole(nanoseconds)) }
@@ -193,7 +210,12 @@ func WriteText(w io.Writer, sides ...Side) error {
 			head = append(head, "difference")
 		}
 		table = ui.NewFigures(head...)
-		for _, r := range d.Rows() {
+		list := d.Rows()
+		if len(list) == 0 {
+			out.Put("\n%s\n", d.NoneDiffers())
+			return
+		}
+		for _, r := range list {
 			row := []any{r.Function}
 			for _, t := range r.Times {
 				row = append(row, t)

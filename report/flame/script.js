@@ -61,8 +61,9 @@
   const place = (n, left, width, depth, wanted, above) => {
     const b = document.createElement('button');
     b.type = 'button';
-    b.style.left = left + 'px';
-    b.style.width = Math.max(width - 0.5, 0.5) + 'px';
+    // In shares of the width, so that the graph fits paper too.
+    b.style.left = 100 * left / graph.clientWidth + '%';
+    b.style.width = 100 * Math.max(width - 0.5, 0.5) / graph.clientWidth + '%';
     b.style.top = depth * row + 'px';
     b.style.background = colour(n);
     b.textContent = width > 24 ? n.name : '';

@@ -24,12 +24,12 @@ type ranked struct {
 	// Group is a letter: networks with the same one are tied. First says that it is the first of them.
 	Group string
 	First bool
-	// Uses names systems whose pods are attached like this.
-	Uses string
+	// Uses names systems whose pods are attached like this: as many as there is room for are shown, none in part.
+	Uses []string
 }
 
-// Names are the systems one by one: as many as there is room for are shown, none in part.
-func (r ranked) Names() []string { return strings.Split(r.Uses, ", ") }
+// AllUses are all of them.
+func (r ranked) AllUses() string { return strings.Join(r.Uses, ", ") }
 
 // rankings are the pictures of the settings with headline deltas, at most rankingsMost of them.
 func (p *page) rankings() []ranking {
@@ -45,7 +45,7 @@ func (p *page) rankings() []ranking {
 }
 
 // rank draws one; its axis is its own, so that one expensive setting does not flatten the others.
-func (p *page) rank(s *setting, users map[string]string) ranking {
+func (p *page) rank(s *setting, users map[string][]string) ranking {
 	heads := s.headlines()
 	a := p.axes("r"+s.ID, heads)[keyOf(heads[0])]
 	r := ranking{Setting: s, forest: p.newForest(heads[0], a)}

@@ -122,16 +122,18 @@ func TestSavedFiles(t *testing.T) {
 // TestPrinted: what a manager prints is eight pages at most, though much more is folded.
 func TestPrinted(t *testing.T) {
 	b := opened(t)
-	var printed string
-	b.Do(chromedp.Func(func(ctx context.Context, c *chromedp.Target) error {
-		got, err := cdp.Call(ctx, c, pages.PrintToPDF, pages.PrintToPDFParams{})
-		if err == nil {
-			printed = string(got.Data)
+	for name, paper := range map[string]pages.PrintToPDFParams{"Letter": {}, "A4": {PaperWidth: 8.27, PaperHeight: 11.69}} {
+		var printed string
+		b.Do(chromedp.Func(func(ctx context.Context, c *chromedp.Target) error {
+			got, err := cdp.Call(ctx, c, pages.PrintToPDF, paper)
+			if err == nil {
+				printed = string(got.Data)
+			}
+			return err
+		}))
+		if n := len(regexp.MustCompile(`/Type\s*/Page\b`).FindAllString(printed, -1)); n < 2 || n > 8 {
+			t.Errorf("printed are %d pages of %s, want 2 to 8", n, name)
 		}
-		return err
-	}))
-	if n := len(regexp.MustCompile(`/Type\s*/Page\b`).FindAllString(printed, -1)); n < 2 || n > 8 {
-		t.Errorf("printed are %d pages, want 2 to 8", n)
 	}
 }
 

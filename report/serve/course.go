@@ -6,7 +6,9 @@ import (
 	"html/template"
 	"maps"
 	"math"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"netdelta/report/ui"
@@ -25,7 +27,10 @@ const (
 type course struct {
 	Study, Setting string
 	Runs           int
-	lines          []courseLine
+	// First and Last are when the first and the last of the runs began.
+	First, Last string
+	names       []string // of the runs, the oldest first
+	lines       []courseLine
 }
 
 // courseLine is a network: its change in each run, the oldest first; 0 where it was not measured.
@@ -81,6 +86,8 @@ func courseOf(study string, runs []entry) course {
 			}
 		}
 		if has {
+			c.names = append(c.names, e.Name)
+			c.First, c.Last = cmp.Or(c.First, e.When()), e.When()
 			at++
 		}
 	}
@@ -109,28 +116,25 @@ func (c course) draw() template.HTML {
 		return lineHeight/2 + (height-lineHeight)*(high-math.Log(ratio))/max(high-low, 0.01)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %d %.0f" role="img" aria-label="%s"><line class="none" x1="0" x2="%d" y1="%.1f" y2="%.1f"/>`,
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %d %.0f" role="group" aria-label="%s"><line class="none" x1="0" x2="%d" y1="%.1f" y2="%.1f"/>`,
 		courseWidth, height, template.HTMLEscapeString("Changes of "+c.Study+" over time"), courseWidth-courseMargin, y(1), y(1))
-	var labels []label
+	labels := []label{{at: y(1), Text: "0%", Colour: "b"}}
 	for k, l := range c.lines {
-		var points []string
-		last := 0.0
+		var points, dots []string
 		for i, r := range l.ratios {
 			if r > 0 {
+				says := template.HTMLEscapeString(ui.Clean(c.names[i] + ": " + l.network + " " + words.Percent(r)))
 				points = append(points, fmt.Sprintf("%.1f,%.1f", x(i), y(r)))
-				last = r
+				dots = append(dots, fmt.Sprintf(`<a href="/run/%s" aria-label="%s" tabindex="-1"><circle class="dot k%d" cx="%.1f" cy="%.1f" r="2.5"><title>%[2]s</title></circle></a>`,
+					url.PathEscape(c.names[i]), says, k%colours, x(i), y(r)))
 			}
 		}
-		fmt.Fprintf(&b, `<polyline class="line k%d" points="%s"/>`, k%colours, strings.Join(points, " "))
-		for _, p := range points {
-			at, down, _ := strings.Cut(p, ",")
-			fmt.Fprintf(&b, `<circle class="dot k%d" cx="%s" cy="%s" r="2.5"/>`, k%colours, at, down)
-		}
-		labels = append(labels, label{y(last), l.network + " " + words.Percent(last), k % colours})
+		fmt.Fprintf(&b, `<polyline class="line k%d" points="%s"/>%s`, k%colours, strings.Join(points, " "), strings.Join(dots, ""))
+		labels = append(labels, l.label(k, y))
 	}
 	spread(labels, height)
 	for _, l := range labels {
-		fmt.Fprintf(&b, `<text class="k%d" x="%d" y="%.1f">%s</text>`, l.colour, courseWidth-courseMargin+6, l.at+4, template.HTMLEscapeString(ui.Clean(l.text)))
+		fmt.Fprintf(&b, `<text class="k%s" x="%d" y="%.1f">%s</text>`, l.Colour, courseWidth-courseMargin+6, l.at+4, template.HTMLEscapeString(l.Text))
 	}
 	b.WriteString("</svg>")
 	return template.HTML(b.String())
@@ -141,9 +145,28 @@ const colours = 8
 
 // label stands at the end of a line.
 type label struct {
-	at     float64
-	text   string
-	colour int
+	at           float64
+	Text, Colour string
+}
+
+// label is that of the line with a number.
+func (l courseLine) label(number int, y func(ratio float64) float64) label {
+	last := 1.0
+	for _, r := range l.ratios {
+		if r > 0 {
+			last = r
+		}
+	}
+	return label{y(last), ui.Clean(l.network + " " + words.Percent(last)), strconv.Itoa(number % colours)}
+}
+
+// Key are the labels as a list, for where there is no room beside the lines.
+func (c course) Key() []label {
+	var all []label
+	for k, l := range c.lines {
+		all = append(all, l.label(k, func(float64) float64 { return 0 }))
+	}
+	return all
 }
 
 // spread moves labels apart: down from the highest, and up again from the bottom.

@@ -135,6 +135,14 @@ func TestListInBrowser(t *testing.T) {
 		b.Do(chromedp.Navigate(address.String()), chromedp.WaitReady(chromedp.CSS(`html[data-ready="true"]`)))
 		b.Accessible()
 	}
+	b.View(400, 900, "light")
+	if over := browsertest.Ask[int](b, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+		t.Errorf("a phone shows the list with %d pixels beyond its edge", over)
+	}
+	if hidden := browsertest.Ask[int](b, `[...document.querySelectorAll('td.answer')].filter((e) => e.getBoundingClientRect().right > innerWidth).length`); hidden > 0 {
+		t.Errorf("a phone cuts %d answers", hidden)
+	}
+	b.View(1400, 900, "light")
 	if n := browsertest.Ask[int](b, `document.querySelectorAll('svg .line').length`); n != 2 {
 		t.Errorf("%d courses are drawn, want 2", n)
 	}

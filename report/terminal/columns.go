@@ -149,9 +149,9 @@ const (
 func (p *page) usersColumn(t table, most int) column {
 	users, found := network.Users(), false
 	c := t.column("used by", false, func(d result.Delta) string {
-		text := users[d.Network]
-		found = found || text != "" && d.Network != d.Baseline
-		return wholeNames(text, most)
+		names := users[d.Network]
+		found = found || len(names) > 0 && d.Network != d.Baseline
+		return wholeNames(names, most)
 	})
 	if !found {
 		return column{}
@@ -162,20 +162,18 @@ func (p *page) usersColumn(t table, most int) column {
 	return c
 }
 
-// wholeNames cuts a list of names after the last that fits; of the first as much as fits is shown.
-func wholeNames(list string, columns int) string {
-	for kept := list; ; {
-		at := strings.LastIndex(kept, ", ")
-		switch {
-		case kept == list && ui.Columns(list) <= columns:
-			return list
-		case kept != list && ui.Columns(kept) < columns:
-			return kept + "…"
-		case at < 0:
-			return ui.Shorten(list, columns)
-		}
-		kept = kept[:at]
+// wholeNames joins as many names as fit; of the first as much as fits is shown.
+func wholeNames(names []string, columns int) string {
+	all := strings.Join(names, ", ")
+	if ui.Columns(all) <= columns {
+		return all
 	}
+	for n := len(names) - 1; n > 0; n-- {
+		if kept := strings.Join(names[:n], ", "); ui.Columns(kept) < columns {
+			return kept + "…"
+		}
+	}
+	return ui.Shorten(all, columns)
 }
 
 // unseenLegend explains the verdict "~".

@@ -84,7 +84,7 @@ func findable(changes []result.Change) string {
 		if c.Change == 0 {
 			return strings.TrimPrefix(Difference(c.Unit, *c.Findable), "+")
 		}
-		return fmt.Sprintf("%.2g%%", 100**c.Findable)
+		return roughly(*c.Findable)
 	}
 	text := size(low)
 	if most := size(high); most != text {

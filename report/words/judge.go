@@ -76,7 +76,7 @@ func doubt(d insight.Doubt, c result.Change) string {
 	case insight.DoubtNullCheck:
 		return "a null check has too few builds for a noise floor"
 	case insight.DoubtFloor:
-		return fmt.Sprintf("the change is no larger than what the null checks leave possible (%.2g%%)", 100**c.Floor)
+		return fmt.Sprintf("the change is no larger than what the null checks leave possible (%s)", roughly(*c.Floor))
 	case insight.DoubtChance:
 		return "among so many changes one may look like this by chance"
 	}

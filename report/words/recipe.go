@@ -82,7 +82,7 @@ func findingRecipe(f result.Finding, run result.Run) recipe {
 // installed says how a network is had, by the systems that use it.
 func installed(name string) []string {
 	if users, known := network.Users()[name]; known {
-		return []string{"# " + name + " is used by " + users}
+		return []string{"# " + name + " is used by " + strings.Join(users, ", ")}
 	}
 	return nil
 }

@@ -113,6 +113,14 @@ func Percent(ratio float64) string {
 	return unit.Ratio(ratio).PercentTo(0)
 }
 
+// roughly is a share in percent, to two digits below a hundred.
+func roughly(share float64) string {
+	if percent := 100 * share; percent < 99.5 {
+		return fmt.Sprintf("%.2g%%", percent)
+	}
+	return fmt.Sprintf("%.0f%%", 100*share)
+}
+
 // List joins words as English does: "a", "a and b", "a, b and c".
 func List(words []string) string {
 	if len(words) < 2 {
