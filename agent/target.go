@@ -80,9 +80,9 @@ func lookUp(ctx context.Context, t workload.Target, family result.Family) ([]net
 	var unknown *net.DNSError
 	switch {
 	case errors.As(err, &unknown) && unknown.IsNotFound:
-		return nil, fmt.Errorf("the cluster's name service knows no such name with an address of %s: services are named NAME.NAMESPACE.svc", familyName)
+		return nil, fmt.Errorf("the name service there knows no such name with an address of %s (a service of a cluster is NAME.NAMESPACE.svc)", familyName)
 	case err != nil:
-		return nil, fmt.Errorf("%w; does the cluster's name service run? An address in the name's place needs none", err)
+		return nil, fmt.Errorf("%w; does the name service there run? An address in the name's place needs none", err)
 	}
 	for i := range found {
 		found[i] = found[i].Unmap()

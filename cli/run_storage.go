@@ -7,6 +7,7 @@ import (
 
 	"netdelta/experiment/study"
 	"netdelta/result"
+	"netdelta/testbed/kube"
 )
 
 // storageFlag names the classes of a cluster's volumes that are measured.
@@ -30,7 +31,7 @@ func toStorage(s *study.Study, o study.Overrides) (note string) {
 	}
 	var changed []string
 	if before := slices.Clone(s.Networks); len(o.Networks) == 0 {
-		if clientNetworks(s, o); !slices.Equal(before, s.Networks) {
+		if clientNetworks(s, o, kube.Host, kube.Pod); !slices.Equal(before, s.Networks) {
 			changed = append(changed, "the networks are where the pod with the volume is: "+strings.Join(s.Networks, ", "))
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"netdelta/experiment/study"
 	"netdelta/result"
 	"netdelta/testbed"
-	"netdelta/testbed/kube"
 	"netdelta/unit"
 	"netdelta/workload"
 )
@@ -30,7 +29,7 @@ const passwordVariable = "NETDELTA_TARGET_PASSWORD"
 
 func (t *targetOptions) add(f *pflag.FlagSet) {
 	t.flags = pflag.NewFlagSet("", pflag.ContinueOnError)
-	t.flags.StringVar(&t.url, "target", "", "`URL` of an endpoint of your own in the cluster, measured in place of a server of netdelta's: http://HOST[:PORT][/PATH], mysql://USER@HOST[:PORT]/DATABASE")
+	t.flags.StringVar(&t.url, "target", "", "`URL` of an endpoint of your own, in the cluster or reached from your servers, measured in place of a server of netdelta's: http://HOST[:PORT][/PATH], mysql://USER@HOST[:PORT]/DATABASE")
 	t.flags.StringVar(&t.passwordFile, passwordFlag, "", "file with the password of the target; - is standard input (default: $"+passwordVariable+")")
 	f.AddFlagSet(t.flags)
 }
@@ -108,33 +107,32 @@ func readAhead(ctx context.Context, in io.Reader) ([]byte, error) {
 // mostPassword is how long a password is at most.
 const mostPassword = 1024
 
-// toTarget has a study compare where clients of a target stand, in the nodes' network and in the pods': other networks of a cluster
-// say how netdelta's own servers are reached. Networks that change the cluster stay, and so does what a flag asks for. It says what
-// was changed.
-func toTarget(s *study.Study, o study.Overrides) (note string) {
+// toTarget has a study compare where clients of a target stand, in the networks that a client alone can be in: other networks say how
+// netdelta's own servers are reached. Networks that change the cluster stay, and so does what a flag asks for. It says what was changed.
+func toTarget(s *study.Study, o study.Overrides, stand ...string) (note string) {
 	if len(o.Target) == 0 || len(o.Networks) > 0 {
 		return ""
 	}
 	before := slices.Clone(s.Networks)
-	if clientNetworks(s, o); slices.Equal(before, s.Networks) {
+	if clientNetworks(s, o, stand...); slices.Equal(before, s.Networks) {
 		return ""
 	}
 	return fmt.Sprintf("the networks are where the clients of the target stand: %s", strings.Join(s.Networks, ", "))
 }
 
-// clientNetworks makes the networks those that a client alone can be in, and those that change the cluster.
-func clientNetworks(s *study.Study, o study.Overrides) {
+// clientNetworks makes the networks the given ones, of which the first is the baseline, and those that change the cluster.
+func clientNetworks(s *study.Study, o study.Overrides, stand ...string) {
 	changes := func(name string) bool {
 		return slices.ContainsFunc(s.Changes, func(c testbed.Change) bool { return c.Network == name })
 	}
 	before := s.Networks
-	s.Networks = []string{kube.Host, kube.Pod}
+	s.Networks = stand
 	for _, name := range before {
 		if changes(name) {
 			s.Networks = append(s.Networks, name)
 		}
 	}
 	if o.Baseline == "" {
-		s.Baseline = kube.Host
+		s.Baseline = stand[0]
 	}
 }

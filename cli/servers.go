@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"netdelta/experiment/study"
+	"netdelta/network"
 	"netdelta/report/ui"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -86,6 +87,11 @@ func checkServers(o runOptions, s *study.Study) error {
 		return usageError{fmt.Errorf("the study has %d nodes, and --nodes names %d servers", s.Testbed.Nodes, len(at.Nodes))}
 	}
 	return nil
+}
+
+// adaptToServers has a study with a target compare where its clients stand: in the servers' own network.
+func adaptToServers(s *study.Study, o study.Overrides, _ bool) (note string) {
+	return toTarget(s, o, network.Metal)
 }
 
 // openServers makes nodes of the servers; closing it gives back what they had.

@@ -38,7 +38,8 @@ type kind struct {
 	// here says that its testbeds are made of this machine's kernel, which takes rights.
 	here bool
 	// cards says that its networks lie over cards of the nodes, which --nodes and --nic choose; cluster, that its nodes are a cluster's.
-	cards, cluster bool
+	// targets, that its pods reach endpoints of the user's own.
+	cards, cluster, targets bool
 	// networks are those that only this kind has.
 	networks *study.KnownTestbed
 	// check refuses flags that have no meaning on it; foreign refuses those that have one on it alone, where the run is on another.
@@ -73,8 +74,8 @@ func kinds() []kind {
 			check: checkGuests, open: openGuests,
 		},
 		{
-			name: sshTestbed, about: "servers of your own, reached by ssh, over their real cards; on one server alone, the lab there", cards: true,
-			networks: &study.KnownTestbed{Names: []string{network.Metal}, Added: true}, check: checkServers, foreign: serversOnly, open: openServers, examine: examineServers, clean: cleanServers,
+			name: sshTestbed, about: "servers of your own, reached by ssh, over their real cards; on one server alone, the lab there", cards: true, targets: true,
+			networks: &study.KnownTestbed{Names: []string{network.Metal}, Added: true}, check: checkServers, foreign: serversOnly, adapt: adaptToServers, open: openServers, examine: examineServers, clean: cleanServers,
 		},
 		{
 			name: kubeTestbed, about: "pods of the Kubernetes cluster that the kubeconfig names, on its own network", cluster: true,
@@ -201,8 +202,13 @@ func openGuests(ctx context.Context, env *environment, _ *study.Study, o runOpti
 // noTarget refuses endpoints and storage of the user's own where pods reach none.
 func noTarget(o runOptions, on string) error {
 	if flag := firstGiven(o.target.flags); flag != "" {
-		return usageError{fmt.Errorf("%s goes with --testbed %s: from testbed %s, which this study runs on, no packet gets out to an endpoint of yours", flag, kubeTestbed, on)}
+		return usageError{fmt.Errorf("%s goes with --testbed %s or %s: from testbed %s, which this study runs on, no packet gets out to an endpoint of yours", flag, kubeTestbed, sshTestbed, on)}
 	}
+	return noStorage(o, on)
+}
+
+// noStorage refuses storage of the user's own where there is none.
+func noStorage(o runOptions, on string) error {
 	if len(o.overrides.StorageClass) > 0 {
 		return usageError{fmt.Errorf("--%s goes with --testbed %s: testbed %s, which this study runs on, has no StorageClasses", storageFlag, kubeTestbed, on)}
 	}
@@ -214,7 +220,11 @@ func clusterOnly(o runOptions, on kind) error {
 	if on.cluster {
 		return nil // it refuses by itself what it can't use
 	}
-	if err := noTarget(o, on.name); err != nil {
+	refused := noTarget
+	if on.targets {
+		refused = noStorage
+	}
+	if err := refused(o, on.name); err != nil {
 		return err
 	}
 	if o.whatIf {
@@ -244,7 +254,7 @@ func adaptToCluster(s *study.Study, o study.Overrides, moved bool) (note string)
 	if moved {
 		note = toCluster(s, o)
 	}
-	return cmp.Or(toTarget(s, o), toStorage(s, o), note)
+	return cmp.Or(toTarget(s, o, kube.Host, kube.Pod), toStorage(s, o), note)
 }
 
 // cleanTime bounds what is done about a cluster after a run, also after one that was interrupted.

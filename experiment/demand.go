@@ -284,7 +284,7 @@ func (p *Plan) unreachable(ctx context.Context, driver testbed.Provider, c resul
 		return "", nil
 	}
 	if targets == nil {
-		return fmt.Sprintf("target %s is unsupported on testbed %s: needs a way out of it to the endpoint; run it with --testbed kubernetes, or leave the target out", c.Params.Target, driver.Kind()), nil
+		return fmt.Sprintf("target %s is unsupported on testbed %s: needs a way out of it to the endpoint; run it with --testbed kubernetes or ssh, or leave the target out", c.Params.Target, driver.Kind()), nil
 	}
 	site, err := targets.Locate(ctx, host)
 	switch {

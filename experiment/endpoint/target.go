@@ -90,6 +90,9 @@ func (t *Targets) hold(ctx context.Context, key targetKey) (*heldTarget, error) 
 	if err != nil {
 		return nil, err
 	}
+	if at := held.Addresses[0]; at.IsLoopback() {
+		return nil, fmt.Errorf("target %s: its name stands for %s there, which is another place on each node; name it by an address that clients on all nodes reach", target, at)
+	}
 	h.target.Address, h.target.Length, h.session, h.found = held.Addresses[0], held.Found.Length, held.Session, held.Found
 	t.notes = append(t.notes, describe(h.target, held))
 	return h, nil

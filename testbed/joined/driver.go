@@ -25,6 +25,8 @@ type Node struct {
 	Wires [][]string
 	// Own is the machine's own network, for networks of nodes as they are found; nil where it can't be used.
 	Own *Own
+	// Hosts are the names and addresses by which others know the machine: endpoints with these stand on it.
+	Hosts []string
 }
 
 // Driver opens testbeds whose nodes are machines. It is safe for concurrent use.
@@ -105,6 +107,9 @@ func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
 		least = min(least, len(d.nodes))
 	}
 	spec.Nodes, spec.PodsPerNode = max(spec.Nodes, least), max(spec.PodsPerNode, 1)
+	if err := d.serves(spec); err != nil {
+		return err
+	}
 	if _, _, err := d.plan(spec, spec.Network); err != nil {
 		return err
 	}
@@ -127,6 +132,9 @@ func (d *Driver) whole() bool { return len(d.nodes) == 1 }
 
 // plan plans a network for all nodes.
 func (d *Driver) plan(spec testbed.Spec, name string) (network.Topology, network.Plan, error) {
+	if err := d.reaches(spec, name); err != nil {
+		return network.Topology{}, network.Plan{}, err
+	}
 	if spec.Nodes > len(d.nodes) && !d.whole() {
 		return network.Topology{}, network.Plan{}, fmt.Errorf("%d nodes: there are %d machines", spec.Nodes, len(d.nodes))
 	}
@@ -185,7 +193,7 @@ func (d *Driver) address(spec testbed.Spec, t *network.Topology) error {
 		wire = int(spec.Segment - d.shared.First)
 	}
 	for i := range t.Nodes {
-		a := d.shared.Addresses[wire][i]
+		a := d.shared.Addresses[wire][d.at(spec.Target, i)]
 		if a.Addr().Is6() != (spec.Family == result.IPv6) {
 			return &network.NotPossibleError{
 				Network: spec.Network, Condition: "family=" + string(cmp.Or(spec.Family, result.IPv4)), Why: fmt.Sprintf("the nodes were given addresses like %s", a),
@@ -238,7 +246,7 @@ func (d *Driver) giveBack(wire int) {
 	d.mu.Unlock()
 }
 
-// order is what a machine is asked to build.
+// order is what the machine of a node is asked to build.
 func (d *Driver) order(spec testbed.Spec, t network.Topology, p network.Plan, node, wire int) openArgs {
 	switch {
 	case p.Found:
@@ -246,7 +254,7 @@ func (d *Driver) order(spec testbed.Spec, t network.Topology, p network.Plan, no
 	case d.whole():
 		return openArgs{Spec: spec, Whole: true}
 	}
-	part := lab.NodePart{Node: node, Cards: d.nodes[node].Wires[wire]}
+	part := lab.NodePart{Node: node, Cards: d.nodes[d.at(spec.Target, node)].Wires[wire]}
 	if d.shared.Addresses != nil {
 		part.Nodes, part.Pods = t.Nodes, t.Pods
 	}
@@ -287,12 +295,13 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 	var group errgroup.Group
 	for i := range parts {
 		group.Go(func() (err error) {
-			m := d.machine(i)
+			at := d.at(spec.Target, i)
+			m := d.machine(at)
 			parts[i].machine = m
 			// Not canceled with ctx: then the part would never be closed.
 			parts[i].lab, err = ask[int](context.WithoutCancel(ctx), m, opOpen, d.order(l.Spec(), t, p, i, wire))
 			if err != nil {
-				return fmt.Errorf("node%d: %w", i, err)
+				return fmt.Errorf("node%d: %w", at, err)
 			}
 			return nil
 		})

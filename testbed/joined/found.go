@@ -64,12 +64,16 @@ func (d *Driver) found(spec testbed.Spec, t *network.Topology) error {
 		return refused(fmt.Sprintf("%d nodes", len(t.Nodes)), fmt.Sprintf("there are %d machines, and none is two nodes of its own network", len(d.nodes)))
 	}
 	for i := range t.Nodes {
-		own := d.nodes[i].Own
+		at := d.at(spec.Target, i)
+		own := d.nodes[at].Own
 		if own == nil {
 			return refused("these nodes", "the machines' own cards are not used, or were taken")
 		}
+		if spec.Target != "" && spec.Link.MTU == 0 && i == 0 {
+			t.MTU = own.MTU // nothing is built that had one
+		}
 		if t.MTU != own.MTU {
-			return refused(fmt.Sprintf("mtu=%d", t.MTU), fmt.Sprintf("the card %s of node%d has an MTU of %d, and stays as it is", own.Card, i, own.MTU))
+			return refused(fmt.Sprintf("mtu=%d", t.MTU), fmt.Sprintf("the card %s of node%d has an MTU of %d, and stays as it is", own.Card, at, own.MTU))
 		}
 		address := netip.Prefix{}
 		for _, a := range own.Addresses {
@@ -78,7 +82,7 @@ func (d *Driver) found(spec testbed.Spec, t *network.Topology) error {
 			}
 		}
 		if !address.IsValid() {
-			return refused("family="+string(cmp.Or(spec.Family, result.IPv4)), fmt.Sprintf("the card %s of node%d has no such address", own.Card, i))
+			return refused("family="+string(cmp.Or(spec.Family, result.IPv4)), fmt.Sprintf("the card %s of node%d has no such address", own.Card, at))
 		}
 		t.Nodes[i].Device, t.Nodes[i].Address = own.Card, address
 	}

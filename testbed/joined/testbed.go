@@ -113,7 +113,7 @@ func (l *Testbed) Fit(ctx context.Context, from, to testbed.Pod, size unit.Bytes
 	})
 }
 
-// LargestPacket finds out how large packets can be that get from one pod to another and back. It takes IPv4.
+// LargestPacket finds out how large packets can be that get from one pod to another and back.
 func (l *Testbed) LargestPacket(ctx context.Context, from, to testbed.Pod) (found Largest, err error) {
 	a, b, ok := l.Numbers(from, to)
 	if !ok {

@@ -155,8 +155,7 @@ func (l *Testbed) Fit(ctx context.Context, from, to testbed.Pod, size unit.Bytes
 	return nil
 }
 
-// LargestPacket finds out how large packets can be that get from one pod to another and back, and the MTU of the way's first device. It takes
-// IPv4.
+// LargestPacket finds out how large packets can be that get from one pod to another and back, and the MTU of the way's first device.
 func (l *Testbed) LargestPacket(ctx context.Context, from, to testbed.Pod) (way, device int, err error) {
 	err = l.between(ctx, from, to, func(at netip.AddrPort) (err error) {
 		way, device, err = nsmonitor.LargestPacket(at.Addr())

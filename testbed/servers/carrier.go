@@ -97,7 +97,7 @@ func Look(ctx context.Context, machines []Carrier, nic NIC) []Seen {
 	each(machines, func(i int, at Carrier) {
 		order := server.Order{Do: server.Ways}
 		for k, other := range all {
-			if address := firstIPv4(other.Report.Card); k != i && address != "" {
+			if address := reachable(other.Report.Card); k != i && address != "" {
 				order.Peers = append(order.Peers, address)
 			}
 		}
@@ -108,14 +108,19 @@ func Look(ctx context.Context, machines []Carrier, nic NIC) []Seen {
 	return all
 }
 
-// firstIPv4 is a card's address, "" where it has none.
-func firstIPv4(c server.CardReport) string {
-	for _, text := range c.Addresses {
-		if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4() {
-			return p.Addr().String()
+// reachable is the address by which others look at the way to a card, "" where it has none: one of IPv4 where there is one.
+func reachable(c server.CardReport) (text string) {
+	for _, one := range c.Addresses {
+		p, err := netip.ParsePrefix(one)
+		switch a := p.Addr(); {
+		case err != nil || a.IsLinkLocalUnicast(): // which says nothing without its card
+		case a.Is4():
+			return a.String()
+		case text == "":
+			text = a.String()
 		}
 	}
-	return ""
+	return text
 }
 
 // Cleaned is what was removed and restored on one machine.

@@ -10,10 +10,12 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"netdelta/internal/machine"
+	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/joined"
@@ -135,7 +137,7 @@ func open(ctx context.Context, o Options, failed []error) (s *Servers, err error
 	nodes := make([]joined.Node, len(o.Machines))
 	each(o.Machines, func(i int, at Carrier) {
 		if s.links[i], s.machines[i], failed[i] = node(ctx, at, s.order(i)); failed[i] == nil {
-			nodes[i] = joined.Node{Machine: s.machines[i], Wires: server.Wires(s.wires, o.NIC.Card), Own: o.own(s.links[i].report.Card)}
+			nodes[i] = joined.Node{Machine: s.machines[i], Wires: server.Wires(s.wires, o.NIC.Card), Own: o.own(s.links[i].report.Card), Hosts: hosts(at.String(), s.links[i].report)}
 		}
 	})
 	if err := errors.Join(failed...); err != nil {
@@ -180,6 +182,29 @@ func (o Options) own(c server.CardReport) *joined.Own {
 		}
 	}
 	return own
+}
+
+// hosts are the names and addresses by which others know a machine, that of the user first.
+func hosts(name string, r server.Report) []string {
+	all := []string{name, r.Host}
+	_, host, named := strings.Cut(name, "@")
+	if !named {
+		host = name
+	}
+	if bare, port, is := strings.Cut(strings.TrimPrefix(host, "["), "]:"); is && port != "" {
+		host = bare
+	} else if strings.Count(host, ":") == 1 {
+		host, _, _ = strings.Cut(host, ":")
+	}
+	all = append(all, host)
+	for _, c := range r.Cards {
+		for _, text := range c.Addresses {
+			if a, err := netip.ParsePrefix(text); err == nil {
+				all = append(all, a.Addr().String())
+			}
+		}
+	}
+	return all
 }
 
 // node reaches one machine and makes a node of it.
@@ -239,6 +264,10 @@ func (s *Servers) Capabilities() testbed.Capabilities {
 	all.LosesNodes = true
 	all.PinsCPUs = false // the machines' processors are not numbered as this machine's
 	all.Describe = s.describe
+	all.Targets = &testbed.Targets{Locate: s.Locate, From: network.Metal}
+	if s.options.NIC.Mode == server.Take {
+		all.Targets.From = "host" // what is taken is not the machine's own any more
+	}
 	all.Costs = &testbed.Costs{Start: 2*time.Second + 4*s.trip, Build: time.Second + 8*s.trip, Cell: 20*time.Millisecond + 2*s.trip, Exchange: s.trip, Opens: s.wires, Ground: "the servers"}
 	return all
 }

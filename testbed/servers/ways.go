@@ -53,8 +53,9 @@ func (s *Servers) ways(ctx context.Context) (all []result.Way) {
 
 // widest opens a testbed of the network host, with the largest MTU that the nodes' cards take.
 func (s *Servers) widest(ctx context.Context) (*joined.Testbed, error) {
+	family := result.IPv4
 	if s.options.NIC.Addresses.Addr().Is6() {
-		return nil, errors.New("it is found out over IPv4 alone")
+		family = result.IPv6
 	}
 	least := 0
 	for _, l := range s.links {
@@ -70,7 +71,7 @@ func (s *Servers) widest(ctx context.Context) (*joined.Testbed, error) {
 	}
 	var failed error
 	for _, size := range sizes {
-		bed, err := s.Driver.Open(ctx, testbed.Spec{Nodes: len(s.options.Machines), PodsPerNode: 1, Network: "host", Link: testbed.Link{MTU: unit.Bytes(size)}})
+		bed, err := s.Driver.Open(ctx, testbed.Spec{Nodes: len(s.options.Machines), PodsPerNode: 1, Family: family, Network: "host", Link: testbed.Link{MTU: unit.Bytes(size)}})
 		if err == nil {
 			return bed.(*joined.Testbed), nil
 		}

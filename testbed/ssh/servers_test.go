@@ -22,7 +22,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(testbedtest.Main(m, map[string]func() int{"sshd": beServer, "hold": hold, "slow": slow}))
+	status := testbedtest.Main(m, map[string]func() int{"sshd": beServer, "hold": hold, "slow": slow})
+	_ = os.RemoveAll(programs())
+	os.Exit(status)
 }
 
 // hold keeps a network namespace until its input ends.
@@ -150,15 +152,28 @@ type farm struct {
 	inside  []*netns.Namespace
 }
 
-// build builds a command of this module.
+// programs is the folder of the programs that the tests of this process share.
+func programs() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("netdelta-ssh-test-%d", os.Getpid()))
+}
+
+// build gives a folder a command of this module, which the first test that needs it builds.
 func build(t *testing.T, command, dir string) string {
 	t.Helper()
-	path := filepath.Join(dir, command)
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "netdelta/cmd/"+command)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", command, err, out)
+	built, path := filepath.Join(programs(), command), filepath.Join(dir, command)
+	must(t, os.MkdirAll(programs(), 0o700))
+	lock, err := os.OpenFile(built+".lock", os.O_CREATE, 0o600)
+	must(t, err)
+	defer func() { _ = lock.Close() }()
+	must(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
+	if _, err := os.Stat(built); err != nil {
+		build := exec.CommandContext(t.Context(), "go", "build", "-o", built, "netdelta/cmd/"+command)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("build %s: %v\n%s", command, err, out)
+		}
 	}
+	must(t, os.Link(built, path)) // it looks for others beside itself
 	return path
 }
 

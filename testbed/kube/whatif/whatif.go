@@ -126,7 +126,7 @@ func Own(name string) bool {
 func (n *Nodes) Capabilities() testbed.Capabilities {
 	all, own := n.Servers.Capabilities(), n.cluster.Capabilities()
 	all.Networks, all.Usual = append(Networks(), all.Networks...), []string{network.Metal, kube.Pod, kube.Host}
-	all.OwnsNodes, all.Lacking = false, nil // programs are not looked for in the nodes' pods
+	all.OwnsNodes, all.Lacking, all.Targets = false, nil, nil // programs are not looked for in the nodes' pods
 	all.Costs.Start, all.Costs.Build = max(all.Costs.Start, own.Costs.Start), max(all.Costs.Build, own.Costs.Build)
 	all.Costs.Ground = own.Costs.Ground
 	describe := all.Describe

@@ -29,13 +29,16 @@ func without(card string) (names []string) {
 	return names
 }
 
-// hardware adds to a report how a card hands packets to processors: its queues, the processors that its interrupts go to, and the node of
+// hardware adds to a report how a card hands packets to processors: the queues that it uses, the processors that its interrupts go to, and the node of
 // memory that it is at. root is "/" but in tests.
 func (c *CardReport) hardware(root string, a *netlink.LinkAttrs) {
 	c.Queues = a.NumRxQueues
 	files := filepath.Join(root, "sys/class/net", a.Name)
 	if machine.Fact(filepath.Join(files, "address")) != a.HardwareAddr.String() {
 		return // of a card of this name in another namespace, whose files are mounted here
+	}
+	if used, _ := filepath.Glob(filepath.Join(files, "queues", "rx-*")); len(used) > 0 {
+		c.Queues = len(used) // a driver makes room for more than it uses
 	}
 	device := filepath.Join(files, "device")
 	c.NUMA = machine.Fact(filepath.Join(device, "numa_node"))
