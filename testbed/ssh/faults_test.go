@@ -19,10 +19,11 @@ import (
 	"netdelta/testbed/testbedtest"
 )
 
-// TestFaults: what keeps a server from being a node is named with its fix, and nothing is left on any server.
+// TestFaults: what keeps a server from being a node is named with its fix, and nothing is left on any server. Where it is one of more servers
+// than it takes, the rest goes on.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	f := newFarm(t, 2)
+	f := newFarm(t, 3)
 	before := f.before(t)
 	with := func(change func(*ssh.Options)) ssh.Options {
 		o := f.options()
@@ -31,9 +32,9 @@ func TestFaults(t *testing.T) {
 		return o
 	}
 	other := filepath.Join(f.folder, "other_hosts")
-	key, err := os.ReadFile(filepath.Join(f.folder, "server1", "host_key.pub"))
+	wrong, err := os.ReadFile(filepath.Join(f.folder, "server0", "host_key.pub"))
 	must(t, err)
-	must(t, os.WriteFile(other, fmt.Appendf(nil, "%s %s%s %s", f.names[0], key, f.names[1], key), 0o600))
+	must(t, os.WriteFile(other, fmt.Appendf(nil, "%s\n%s %s", strings.Replace(f.known.String(), f.names[1], "elsewhere", 1), f.names[1], wrong), 0o600))
 	old := filepath.Join(f.folder, "old")
 	must(t, os.WriteFile(old, []byte("#!/bin/sh\necho 'netdelta-agent: netdelta starts this program where it measures; on its own it only tells its --version' >&2\nexit 2\n"), 0o700))
 	full := func(on bool) {
@@ -61,31 +62,40 @@ func TestFaults(t *testing.T) {
 		name   string
 		change func(*ssh.Options)
 		around func(on bool)
+		least  int // how many servers it takes: with 2 the fault is the second one's alone
 		says   []string
 	}{
-		{"refused", func(o *ssh.Options) { o.Nodes[1].Port = 23 }, nil, []string{f.names[1] + ":23", "Connection refused", "name its port"}},
-		{"host key", func(o *ssh.Options) { o.Command = append(o.Command, "-o", "UserKnownHostsFile="+other) }, nil, []string{f.names[0], "Host key verification failed"}},
-		{"no login", func(o *ssh.Options) { o.Command = append(o.Command, "-o", "PubkeyAuthentication=no") }, nil, []string{"Permission denied", "ssh-copy-id"}},
-		{"no sudo", func(o *ssh.Options) { o.Nodes[1].Host, o.Sudo = "daemon@"+f.names[1], true }, user, []string{"daemon@" + f.names[1], "sudo -n is refused", "name a user who is root"}},
-		{"damaged", func(*ssh.Options) {}, damaging, []string{f.names[1], "arrived damaged"}},
-		{"full disk", func(*ssh.Options) {}, full, []string{f.names[1], "No space left on device", "free 20 MB"}},
-		{"other version", func(o *ssh.Options) { o.Program = func(string) (string, error) { return old, nil } }, nil, []string{f.names[0], f.names[1], "another version"}},
-		{"no such card", func(o *ssh.Options) { o.NIC = servers.NIC{Mode: "take", Card: "eth7"} }, nil, []string{"no card eth7", "eth0, eth1, eth2"}},
-		{"its only card", func(o *ssh.Options) { o.NIC = servers.NIC{Mode: "take", Card: "eth0"} }, nil, []string{"eth0", "SSH connection goes over it"}},
+		{"refused", func(o *ssh.Options) { o.Nodes[1].Port = 23 }, nil, 2, []string{f.names[1] + ":23", "Connection refused", "name its port"}},
+		{"too few", func(o *ssh.Options) { o.Nodes[1].Port = 23 }, nil, 3, []string{f.names[1] + ":23", "Connection refused"}},
+		{"host key", func(o *ssh.Options) { o.Command = append(o.Command, "-o", "UserKnownHostsFile="+other) }, nil, 2, []string{f.names[1], "Host key verification failed", "ssh-keygen -R"}},
+		{"no login", func(o *ssh.Options) { o.Command = append(o.Command, "-o", "PubkeyAuthentication=no") }, nil, 0, []string{"Permission denied", "ssh-copy-id"}},
+		{"no sudo", func(o *ssh.Options) { o.Nodes[1].Host, o.Sudo = "daemon@"+f.names[1], true }, user, 2, []string{"daemon@" + f.names[1], "sudo -n is refused", "name a user who is root"}},
+		{"damaged", func(*ssh.Options) {}, damaging, 2, []string{f.names[1], "arrived damaged"}},
+		{"full disk", func(*ssh.Options) {}, full, 2, []string{f.names[1], "No space left on device", "free 20 MB"}},
+		{"other version", func(o *ssh.Options) { o.Program = func(string) (string, error) { return old, nil } }, nil, 0, []string{f.names[0], f.names[1], "another version"}},
+		{"no such card", func(o *ssh.Options) { o.NIC = servers.NIC{Mode: "take", Card: "eth7"} }, nil, 0, []string{"no card eth7", "eth0, eth1, eth2"}},
+		{"its only card", func(o *ssh.Options) { o.NIC = servers.NIC{Mode: "take", Card: "eth0"} }, nil, 0, []string{"eth0", "SSH connection goes over it"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.name == "no sudo" {
+				require.Tool(t, "sudo")
+			}
 			if c.around != nil {
 				c.around(true)
 				defer c.around(false)
 			}
-			s, err := ssh.Open(t.Context(), with(c.change))
-			if err == nil {
-				_ = s.Close()
-				t.Fatal("it went well")
+			o := with(c.change)
+			o.Least = c.least
+			s, err := ssh.Open(t.Context(), o)
+			said := fmt.Sprint(err)
+			if rest := c.least == 2; rest != (err == nil) {
+				t.Fatalf("with %d servers at least it ends in: %v", c.least, err)
+			} else if rest {
+				said = f.goesOn(t, s)
 			}
 			for _, want := range c.says {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q is not said in: %v", want, err)
+				if !strings.Contains(said, want) {
+					t.Errorf("%q is not said in: %s", want, said)
 				}
 			}
 		})
@@ -93,28 +103,22 @@ func TestFaults(t *testing.T) {
 	f.unchanged(t, before, 10*time.Second)
 }
 
-// TestWithout: of more servers than it takes, one that can't be reached is named and left out, and the rest goes on.
-func TestWithout(t *testing.T) {
-	t.Parallel()
-	f := newFarm(t, 3)
-	before := f.before(t)
-	o := f.options()
-	o.Nodes[0].Port, o.Least = 23, 2
-	s, err := ssh.Open(t.Context(), o)
-	must(t, err)
+// goesOn holds that there are nodes on all servers but the second, and returns the notes.
+func (f *farm) goesOn(t *testing.T, s *servers.Servers) string {
+	t.Helper()
 	e, notes, err := s.Capabilities().Describe(t.Context(), result.Environment{})
 	must(t, err)
-	if said := strings.Join(notes, "\n"); len(e.Servers) != 2 || e.Servers[0].Name != f.names[1] || !strings.Contains(said, f.names[0]+":23 is left out") || !strings.Contains(said, "Connection refused") {
-		t.Errorf("the servers are %+v, and the notes %s", e.Servers, said)
+	if len(e.Servers) != 2 || e.Servers[0].Name != f.names[0] || e.Servers[1].Name != f.names[2] {
+		t.Errorf("the servers are %+v", e.Servers)
 	}
 	bed, err := s.Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "routed"})
 	must(t, err)
 	must(t, errors.Join(bed.Close(), s.Close()))
-	o.Least = 3
-	if _, err := ssh.Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "Connection refused") {
-		t.Errorf("too few servers: %v", err)
+	said := strings.Join(notes, "\n")
+	if !strings.Contains(said, "is left out: ") {
+		t.Errorf("that a server is left out is not said in: %s", said)
 	}
-	f.unchanged(t, before, 10*time.Second)
+	return said
 }
 
 // TestJump: a server behind another one is reached through it, as the user's configuration says, and one connection carries everything.
