@@ -133,7 +133,7 @@ func serverFindings(seen servers.Seen, taken bool) (all []finding) {
 	if r.OS != "" {
 		r.OS += ", "
 	}
-	all = append(all, finding{Topic: topic("system"), OK: true, Says: fmt.Sprintf("Linux %s %s, %s%d x %s%s", r.Kernel, r.Arch, r.OS, r.CPU.Count, r.CPU.Model, onVirtual(r.Virtual))})
+	all = append(all, finding{Topic: topic("system"), OK: true, Says: fmt.Sprintf("Linux %s %s, %s%d x %s%s%s", r.Kernel, r.Arch, r.OS, r.CPU.Count, r.CPU.Model, servers.Isolated(r.CPU), onVirtual(r.Virtual))})
 	if r.CPU.NUMA > 1 {
 		all = append(all, finding{Topic: topic("memory"), OK: true, Says: fmt.Sprintf("%d NUMA nodes: a processor far from its card takes longer", r.CPU.NUMA)})
 	}

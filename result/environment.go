@@ -99,6 +99,8 @@ type CPU struct {
 	Idle string `json:"idle,omitempty"`
 	// NUMA is how many nodes of memory there are, 0 where that is not known.
 	NUMA int `json:"numa,omitempty"`
+	// Isolated are the processors that the scheduler gives to no program that does not ask for one: "2-3".
+	Isolated string `json:"isolated,omitempty"`
 }
 
 // Link is a device of the testbed.

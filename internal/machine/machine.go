@@ -57,6 +57,7 @@ func Describe(version string) (result.Environment, error) {
 			Mitigations: mitigations("/sys/devices/system/cpu/vulnerabilities"),
 			Idle:        deepest("/sys/devices/system/cpu/cpu0/cpuidle"),
 			NUMA:        count("/sys/devices/system/node/node[0-9]*"),
+			Isolated:    Fact("/sys/devices/system/cpu/isolated"),
 		},
 	}
 	if len(cpus) > 0 {

@@ -12,7 +12,7 @@ import (
 	"netdelta/testbed/joined"
 )
 
-// known are machines that nobody asks, with the names and addresses by which others know them.
+// known are machines that are not asked, with the names and addresses by which others know them.
 func known(hosts ...[]string) *joined.Driver {
 	var nodes []joined.Node
 	for _, h := range hosts {

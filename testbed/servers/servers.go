@@ -184,7 +184,7 @@ func (o Options) own(c server.CardReport) *joined.Own {
 	return own
 }
 
-// hosts are the names and addresses by which others know a machine, that of the user first.
+// hosts are the names and addresses by which others know a machine; the first is how the user named it.
 func hosts(name string, r server.Report) []string {
 	all := []string{name, r.Host}
 	_, host, named := strings.Cut(name, "@")
@@ -289,11 +289,19 @@ func (s *Servers) describe(ctx context.Context, e result.Environment) (result.En
 			Mode: s.options.NIC.Mode, Card: r.Names(), Driver: r.Card.Driver, MTU: r.Card.MTU, Speed: r.Card.Speed,
 			Queues: r.Card.Queues, Interrupts: r.Card.Interrupts, Bond: r.Card.Bond,
 		})
-		notes = append(notes, fmt.Sprintf("node%d is %s: %d x %s, Linux %s; its node has %s", i, l.name, r.CPU.Count, r.CPU.Model, r.Kernel, s.options.NIC.over(r.Chosen())))
+		notes = append(notes, fmt.Sprintf("node%d is %s: %d x %s%s, Linux %s; its node has %s", i, l.name, r.CPU.Count, r.CPU.Model, Isolated(r.CPU), r.Kernel, s.options.NIC.over(r.Chosen())))
 	}
 	e.Ways = s.ways(ctx)
 	e.Findings = append(e.Findings, s.wayFindings(e.Ways)...)
 	return e, append(notes, wayNotes(e.Ways)...), nil
+}
+
+// Isolated says in words which processors are isolated from the scheduler; "" for none.
+func Isolated(c result.CPU) string {
+	if c.Isolated == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (CPU %s isolated)", c.Isolated)
 }
 
 // Close ends what runs on the machines, and waits until they have given back everything. It is idempotent.

@@ -110,6 +110,9 @@ func TestRun(t *testing.T) {
 	if w := run.Environment.Ways; len(w) != 1 || w[0] != (result.Way{Between: f.names[0], And: f.names[1], MTU: serverMTU, Device: serverMTU}) {
 		t.Errorf("the ways between the servers are %+v", w)
 	}
+	if c := run.Environment.Servers[1].CPU; c.Isolated != "1" || !strings.Contains(strings.Join(run.Notes, "\n"), "(CPU 1 isolated)") {
+		t.Errorf("the processors of %s are %+v, and the notes %q", f.names[1], c, run.Notes)
+	}
 	clock := "clock on " + f.names[1]
 	if found := run.Environment.Findings; !slices.ContainsFunc(found, func(f result.Finding) bool { return f.Topic == clock }) {
 		t.Errorf("the doctor's findings are %+v", found)

@@ -18,6 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/netns"
+	"netdelta/testbed/lab"
+	"netdelta/testbed/nsmonitor"
 	"netdelta/testbed/testbedtest"
 )
 
@@ -77,10 +79,12 @@ func beServer() int {
 		if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 			return fmt.Errorf("mount /proc: %w", err)
 		}
-		if filepath.Base(here) == "server1" { // the doctor finds fault with its clock
-			const clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
-			if err := errors.Join(os.WriteFile("/run/clock", []byte("hpet\n"), 0o644), unix.Mount("/run/clock", clock, "", unix.MS_BIND, "")); err != nil {
-				return fmt.Errorf("give it another clock: %w", err)
+		if filepath.Base(here) == "server1" { // the doctor finds fault with its clock, and a processor isolated
+			for path, text := range map[string]string{"clocksource/clocksource0/current_clocksource": "hpet\n", "cpu/isolated": "1\n"} {
+				own := filepath.Join("/run", filepath.Base(path))
+				if err := errors.Join(os.WriteFile(own, []byte(text), 0o644), unix.Mount(own, filepath.Join("/sys/devices/system", path), "", unix.MS_BIND, "")); err != nil {
+					return fmt.Errorf("give it another %s: %w", path, err)
+				}
 			}
 		}
 		if err := unix.Sethostname([]byte(filepath.Base(here))); err != nil {
@@ -173,7 +177,7 @@ func build(t *testing.T, command, dir string) string {
 			t.Fatalf("build %s: %v\n%s", command, err, out)
 		}
 	}
-	must(t, os.Link(built, path)) // it looks for others beside itself
+	must(t, os.Link(built, path)) // it looks for others in its own folder
 	return path
 }
 
@@ -246,6 +250,7 @@ func newFarm(t *testing.T, count int) *farm {
 		must(t, ns.Do(func() error {
 			return errors.Join(up("lo", ""), up("eth0", address+"/24"), up("eth1", fmt.Sprintf("10.98.0.%d/24", i+1)), up("eth2", fmt.Sprintf("10.97.0.%d/24", i+1)))
 		}))
+		must(t, ns.Do(withoutTSO))
 		_, err := in.Write([]byte{0})
 		must(t, err)
 	}
@@ -254,6 +259,17 @@ func newFarm(t *testing.T, count int) *farm {
 		f.await(t, i)
 	}
 	return f
+}
+
+// withoutTSO switches an offload of a spare card off, as its owner may have.
+func withoutTSO() error {
+	e, err := nsmonitor.OpenEthtool()
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	_, err = e.Value("eth1", unix.ETHTOOL_STSO, 0)
+	return err
 }
 
 // up brings a device of the calling thread's namespace up.
@@ -288,7 +304,15 @@ func (f *farm) on(t *testing.T, server int, command string) string {
 // state is what must be the same before and after: network, files of netdelta and its processes.
 func (f *farm) state(t *testing.T, server int) string {
 	t.Helper()
-	return f.on(t, server, `ip -d link | sed 's/ promiscuity.*//'; ip -4 addr | grep -v valid_lft; ip route show table all | grep -v fe80 | sort; sysctl -a 2>/dev/null | grep -E '^net\.(ipv4|ipv6)\.conf' | grep -v -E 'stable_secret|use_tempaddr' ; ls /tmp | grep netdelta-; ps -e -o args | grep -c '[n]etdelta-agent'; true`)
+	offloads := ""
+	must(t, f.inside[server].Do(func() error {
+		for c := range 3 { // one may be away
+			all, _ := lab.Offloads(fmt.Sprintf("eth%d", c))
+			offloads += fmt.Sprintln(all)
+		}
+		return nil
+	}))
+	return offloads + f.on(t, server, `ip -d link | sed 's/ promiscuity.*//'; ip -4 addr | grep -v valid_lft; ip route show table all | grep -v fe80 | sort; sysctl -a 2>/dev/null | grep -E '^net\.(ipv4|ipv6)\.conf' | grep -v -E 'stable_secret|use_tempaddr' ; ls /tmp | grep netdelta-; ps -e -o args | grep -c '[n]etdelta-agent'; true`)
 }
 
 // unchanged fails where a server is not soon what it was.
