@@ -76,7 +76,7 @@ func (env *environment) workloadNames() []string {
 	return names
 }
 
-// networksOn are the networks of the testbed that the flags name; where they name none, those of any.
+// networksOn are the networks of the testbed that the flags name; where they name none, the networks of any.
 func networksOn(flags *pflag.FlagSet) []string {
 	testbed, _ := flags.GetString("testbed") // "" of a verb that has no such flag
 	asked, _ := flags.GetBool(whatIfFlag)

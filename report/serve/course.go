@@ -149,7 +149,7 @@ type label struct {
 	Text, Colour string
 }
 
-// label is that of the line with a number.
+// label is the label of the line with a number.
 func (l courseLine) label(number int, y func(ratio float64) float64) label {
 	last := 1.0
 	for _, r := range l.ratios {
