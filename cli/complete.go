@@ -76,7 +76,7 @@ func (env *environment) workloadNames() []string {
 	return names
 }
 
-// networksOn are the networks of the testbed that the flags name; where they name none, the networks of any.
+// networksOn are the networks of the testbed that the flags name; where they name none, all networks.
 func networksOn(flags *pflag.FlagSet) []string {
 	testbed, _ := flags.GetString("testbed") // "" of a verb that has no such flag
 	asked, _ := flags.GetBool(whatIfFlag)
@@ -108,5 +108,5 @@ func builtNames() []string {
 	return names
 }
 
-// networkNames are those, and the networks of clusters.
+// networkNames are the same names and the networks of clusters.
 func networkNames() []string { return append(builtNames(), clusterNetworks().Names...) }

@@ -70,7 +70,7 @@ func doing(s experiment.Status, leading *string) string {
 	case s.Open == 0:
 		parts = append(parts, "all known well enough")
 	}
-	parts = append(parts, fmt.Sprintf("build %d, round %d of %d, %d cells", s.Build, s.Round, s.Rounds, s.Cells))
+	parts = append(parts, fmt.Sprintf("build %d, round %d of %d", s.Build, s.Round, s.Rounds))
 	return strings.Join(parts, " · ")
 }
 

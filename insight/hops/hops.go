@@ -212,8 +212,8 @@ func (d HopDelta) Name() string {
 	return d.Base.Name
 }
 
-// alike says of hops of two ways that the same happens in both, in the same namespace. At the sockets it is the same in any: pods in
-// their node's namespace have theirs there.
+// alike says of hops of two ways that the same happens in both, in the same namespace. Sockets do the same in any namespace: a pod on the
+// network of its node has them there.
 func alike(a, b HopTime) bool { return a.Step == b.Step && (a.Where == b.Where || atSocket(a.Step)) }
 
 // atSocket says whether a step is one of those at either end of a way.

@@ -78,7 +78,7 @@ func TestWayOfDevicesWithRandomNames(t *testing.T) {
 	}
 }
 
-// The sockets of pods in their node's namespace are compared with the sockets of pods in their own.
+// Sockets in a node's namespace are compared with sockets in a pod's.
 func TestSocketsAreComparedAcrossNamespaces(t *testing.T) {
 	at := func(where string, step probe.Step, took float64) hops.HopTime {
 		return hops.HopTime{Step: string(step), Where: where, P50: took, Builds: []float64{took}}

@@ -37,7 +37,7 @@ function request(chosen, apply) {
     else if (yes) [words, kind] = ['yes', 'slower'];
     r.className = `v-${kind}`;
     r.cells[1].textContent = difference(added);
-    r.cells[2].textContent = `${percent(shares[0])}%${known ? ` [${percent(shares[1])}, ${percent(shares[2])}]` : ''}`;
+    r.cells[2].textContent = `${percent(shares[0])}%${known ? ` [${percent(shares[1])},\u00a0${percent(shares[2])}]` : ''}`;
     r.cells[3].firstChild.textContent = words;
   }
 

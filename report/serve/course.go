@@ -149,7 +149,7 @@ type label struct {
 	Text, Colour string
 }
 
-// label is the label of the line with a number.
+// label names the line and its last change, in the colour of its number.
 func (l courseLine) label(number int, y func(ratio float64) float64) label {
 	last := 1.0
 	for _, r := range l.ratios {
@@ -160,7 +160,7 @@ func (l courseLine) label(number int, y func(ratio float64) float64) label {
 	return label{y(last), ui.Clean(l.network + " " + words.Percent(last)), strconv.Itoa(number % colours)}
 }
 
-// Key are the labels as a list, for where there is no room beside the lines.
+// Key lists the labels, for screens that have no room at the ends of the lines.
 func (c course) Key() []label {
 	var all []label
 	for k, l := range c.lines {
