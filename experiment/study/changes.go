@@ -41,7 +41,7 @@ func (r *reader) networks(path string, n *yaml.Node) {
 			return
 		}
 		c := testbed.Change{Uses: DefaultUses, Within: DefaultWithin}
-		r.mapping(path, "a network that changes the cluster", n, r.changeKeys(&c))
+		r.mapping(path, "a network that changes the cluster", n, readersOf(changeFields(r, &c)))
 		if c.Network == "" {
 			if !r.bad[path] {
 				r.fail(path, r.place(n), "a network that changes the cluster has no name", "give it one that is used for it in the results: name: flannel-vxlan")
@@ -53,17 +53,27 @@ func (r *reader) networks(path string, n *yaml.Node) {
 	})
 }
 
-func (r *reader) changeKeys(c *testbed.Change) keys {
-	return keys{
-		"name":    r.text(&c.Network),
-		"uses":    r.text(&c.Uses),
-		"expect":  into(r, &c.Expect, parseEncapsulation),
-		"apply":   r.actions(&c.Apply),
-		"ready":   r.actions(&c.Ready),
-		"restore": r.actions(&c.Restore),
-		"settle":  r.actions(&c.Settle),
-		"within":  into(r, &c.Within, parseDuration),
-		"pods":    into(r, &c.Kept, parseKept),
+// changeFields are the keys of a network that changes the cluster.
+func changeFields(r *reader, c *testbed.Change) []field {
+	return append([]field{
+		text(r, "name", &c.Network),
+		text(r, "uses", &c.Uses),
+		field{"expect", into(r, &c.Expect, parseEncapsulation), textNode(string(c.Expect)), c.Expect == ""}.optional(),
+	}, stepFields(r, c)...)
+}
+
+// stepFields are the keys of what is done to the cluster.
+func stepFields(r *reader, c *testbed.Change) []field {
+	actions := func(key string, to *[]testbed.Action) field {
+		return field{key, r.actions(to), list(*to, actionNode), len(*to) == 0}
+	}
+	return []field{
+		actions("apply", &c.Apply),
+		actions("ready", &c.Ready).optional(),
+		actions("restore", &c.Restore),
+		actions("settle", &c.Settle).optional(),
+		figure(r, "within", &c.Within, parseDuration),
+		{key: "pods", read: into(r, &c.Kept, parseKept), value: textNode(map[bool]string{false: podsAfresh, true: podsKept}[c.Kept])},
 	}
 }
 
@@ -108,7 +118,7 @@ func (r *reader) actions(to *[]testbed.Action) func(string, *yaml.Node) {
 					a.Command = append(a.Command, word)
 				}
 			case yaml.MappingNode:
-				r.mapping(path, "a manifest", n, r.actionKeys(&a))
+				r.mapping(path, "a manifest", n, readersOf(actionFields(r, &a)))
 				if r.bad[path] {
 					return
 				}
@@ -133,8 +143,8 @@ func (r *reader) actions(to *[]testbed.Action) func(string, *yaml.Node) {
 	}
 }
 
-func (r *reader) actionKeys(a *testbed.Action) keys {
-	return keys{"manifest": r.text(&a.Manifest), "delete": r.text(&a.Delete)}
+func actionFields(r *reader, a *testbed.Action) []field {
+	return []field{text(r, "manifest", &a.Manifest).optional(), text(r, "delete", &a.Delete).optional()}
 }
 
 // shellSigns are what a shell would take for more than a letter. No shell reads the commands.
@@ -278,23 +288,7 @@ func (s *Study) networkNode(network string) *yaml.Node {
 	if !is {
 		return textNode(network)
 	}
-	return mapping(0, append([]entry{
-		{"name", textNode(c.Network)}, {"uses", textNode(c.Uses)}, {"expect", optional(string(c.Expect))},
-	}, stepEntries(c)...)...)
-}
-
-// stepEntries write what is done to the cluster.
-func stepEntries(c testbed.Change) []entry {
-	given := func(actions []testbed.Action) *yaml.Node {
-		if len(actions) == 0 {
-			return nil
-		}
-		return list(actions, actionNode)
-	}
-	return []entry{
-		{"apply", list(c.Apply, actionNode)}, {"ready", given(c.Ready)}, {"restore", list(c.Restore, actionNode)}, {"settle", given(c.Settle)},
-		{"within", value(c.Within)}, {"pods", textNode(map[bool]string{false: podsAfresh, true: podsKept}[c.Kept])},
-	}
+	return mapping(0, changeFields(nil, &c)...)
 }
 
 // actionNode writes a command as a list of its words, which needs no quotes within quotes.
@@ -302,7 +296,7 @@ func actionNode(a testbed.Action) *yaml.Node {
 	if len(a.Command) > 0 {
 		return list(a.Command, textNode)
 	}
-	return mapping(yaml.FlowStyle, entry{"manifest", optional(a.Manifest)}, entry{"delete", optional(a.Delete)})
+	return mapping(yaml.FlowStyle, actionFields(nil, &a)...)
 }
 
 // networksNode writes networks on one line, or, where some change the cluster, on a line of its own each.

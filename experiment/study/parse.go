@@ -29,7 +29,7 @@ func Parse(name string, data []byte, known Known) (*Study, error) {
 		return nil, r.errs.sorted()
 	}
 	r.places[""] = Position{File: name, Line: root.Line, Column: root.Column}
-	r.mapping("", "the study", root, r.keys())
+	r.mapping("", "the study", root, readersOf(studyFields(r, &r.study)))
 	if follow(root).Kind != yaml.MappingNode {
 		return nil, r.errs.sorted()
 	}
@@ -87,51 +87,62 @@ func nearestPlace(places map[string]Position, path string) Position {
 	return places[""]
 }
 
-func (r *reader) keys() keys {
-	s := &r.study
-	return keys{
-		"study":     r.text(&s.Name),
-		"question":  r.text(&s.Question),
-		"testbed":   r.section("testbed", r.testbedKeys()),
-		"baseline":  r.text(&s.Baseline),
-		"networks":  r.networks,
-		"placement": listOf(r, &s.Placement),
-		"workloads": r.workloads,
-		"factors":   r.section("factors", r.levelKeys(&s.Factors)),
-		"changes":   r.changes,
-		"design":    r.section("design", r.designKeys()),
-		"claims":    r.claims,
-		"goals":     listOf(r, &s.Goals),
+// studyFields are all keys of a study file, in the order in which they are written.
+func studyFields(r *reader, s *Study) []field {
+	testbed, design := testbedFields(r, &s.Testbed), designFields(r, &s.Design)
+	readFactors := func(path string, n *yaml.Node) { r.mapping(path, "factors", n, r.levelKeys(&s.Factors)) }
+	claim := func(c Claim) *yaml.Node { return mapping(0, claimFields(nil, &c)...) }
+	placement := list(s.Placement, func(p result.Placement) *yaml.Node { return textNode(string(p)) })
+	return []field{
+		text(r, "study", &s.Name),
+		text(r, "question", &s.Question).optional(),
+		{key: "testbed", read: r.section("testbed", testbed), value: mapping(yaml.FlowStyle, testbed...)},
+		text(r, "baseline", &s.Baseline),
+		{key: "networks", read: r.networks, value: s.networksNode()},
+		{key: "placement", read: listOf(r, &s.Placement), value: placement},
+		{key: "workloads", read: r.workloads, value: block(s.Workloads, s.workloadNode)},
+		field{key: "factors", read: readFactors, value: s.levelsNode(s.Factors), empty: len(s.Factors) == 0}.optional(),
+		{key: "changes", read: r.changes, value: s.changesNode()},
+		{key: "design", read: r.section("design", design), value: mapping(yaml.FlowStyle, design...)},
+		field{key: "claims", read: r.claims, value: block(s.Claims, claim), empty: len(s.Claims) == 0}.optional(),
+		field{key: "goals", read: listOf(r, &s.Goals), value: list(s.Goals, textNode), empty: len(s.Goals) == 0}.optional(),
 	}
 }
 
-func (r *reader) section(what string, known keys) func(string, *yaml.Node) {
-	return func(path string, n *yaml.Node) { r.mapping(path, what, n, known) }
+func (r *reader) section(what string, fields []field) func(string, *yaml.Node) {
+	return func(path string, n *yaml.Node) { r.mapping(path, what, n, readersOf(fields)) }
 }
 
-func (r *reader) testbedKeys() keys {
-	t := &r.study.Testbed
-	return keys{
-		"kind":  r.text(&t.Kind),
-		"nodes": into(r, &t.Nodes, parseCount),
-		"pods":  into(r, &t.Pods, parseCount),
-		"nic":   r.text(&t.NIC),
-		"via":   r.text(&t.Via),
-		"link":  r.section("link", r.linkKeys()),
-		"cpu":   r.pins,
+func testbedFields(r *reader, t *Testbed) []field {
+	link := linkFields(r, &t.Link)
+	cpu := field{key: "cpu", read: r.pins}
+	if t.CPU != nil {
+		cpu.value = mapping(yaml.FlowStyle, pinFields(nil, t.CPU)...)
 	}
+	return []field{
+		text(r, "kind", &t.Kind),
+		figure(r, "nodes", &t.Nodes, parseCount),
+		figure(r, "pods", &t.Pods, parseCount),
+		text(r, "nic", &t.NIC).optional(),
+		text(r, "via", &t.Via).optional(),
+		{key: "link", read: r.section("link", link), value: mapping(yaml.FlowStyle, link...)},
+		cpu,
+	}
+}
+
+func linkFields(r *reader, l *Link) []field {
+	return []field{figure(r, "mtu", &l.MTU, parseBytes), figure(r, "rate", &l.Rate, parseRate).optional()}
 }
 
 // pins reads the processors of a workload's ends.
 func (r *reader) pins(path string, n *yaml.Node) {
 	p := result.Pins{Client: noCPU, Server: noCPU}
-	r.mapping(path, "cpu", n, keys{"client": into(r, &p.Client, parseCount), "server": into(r, &p.Server, parseCount)})
+	r.mapping(path, "cpu", n, readersOf(pinFields(r, &p)))
 	r.study.Testbed.CPU = &p
 }
 
-func (r *reader) linkKeys() keys {
-	l := &r.study.Testbed.Link
-	return keys{"mtu": into(r, &l.MTU, parseBytes), "rate": into(r, &l.Rate, parseRate)}
+func pinFields(r *reader, p *result.Pins) []field {
+	return []field{figure(r, "client", &p.Client, parseCount), figure(r, "server", &p.Server, parseCount)}
 }
 
 func (r *reader) levelKeys(l *Levels) keys {
@@ -144,27 +155,26 @@ func (r *reader) levelKeys(l *Levels) keys {
 	return all
 }
 
-func (r *reader) designKeys() keys {
-	d := &r.study.Design
-	return keys{
-		"burst":       into(r, &d.Burst, parseDuration),
-		"builds":      into(r, &d.Builds, parseCount),
-		"rounds":      into(r, &d.Rounds, parseCount),
-		"blocks":      into(r, &d.Blocks, parseCount),
-		"confidence":  into(r, &d.Confidence, parseFraction),
-		"margin":      into(r, &d.Margin, parseFraction),
-		"time_budget": into(r, &d.TimeBudget, parseDuration),
-		"seed":        into(r, &d.Seed, parseSeed),
+func designFields(r *reader, d *Design) []field {
+	return []field{
+		figure(r, "burst", &d.Burst, parseDuration),
+		figure(r, "builds", &d.Builds, parseCount),
+		figure(r, "rounds", &d.Rounds, parseCount).optional(),
+		figure(r, "blocks", &d.Blocks, parseCount).optional(),
+		figure(r, "confidence", &d.Confidence, parseFraction),
+		figure(r, "margin", &d.Margin, parseFraction),
+		figure(r, "time_budget", &d.TimeBudget, parseDuration),
+		figure(r, "seed", &d.Seed, parseSeed).optional(),
 	}
 }
 
-func (r *reader) claimKeys(c *Claim) keys {
-	return keys{
-		"id":        r.text(&c.ID),
-		"says":      r.text(&c.Says),
-		"source":    r.text(&c.Source),
-		"published": r.text(&c.Published),
-		"expect":    r.text(&c.Expect),
+func claimFields(r *reader, c *Claim) []field {
+	return []field{
+		text(r, "id", &c.ID),
+		text(r, "says", &c.Says),
+		text(r, "source", &c.Source).optional(),
+		text(r, "published", &c.Published).optional(),
+		text(r, "expect", &c.Expect),
 	}
 }
 
@@ -207,7 +217,7 @@ func (r *reader) claims(path string, n *yaml.Node) {
 		inner := fmt.Sprintf("%s[%d]", path, len(r.study.Claims))
 		r.places[inner] = r.place(follow(v))
 		var c Claim
-		r.mapping(inner, "claim", v, r.claimKeys(&c))
+		r.mapping(inner, "claim", v, readersOf(claimFields(r, &c)))
 		r.study.Claims = append(r.study.Claims, c)
 	}
 }

@@ -212,12 +212,12 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		parser keys
 		schema []string
 	}{
-		{"study", r.keys(), properties("properties")},
-		{"testbed", r.testbedKeys(), properties("properties", "testbed", "properties")},
-		{"link", r.linkKeys(), properties("properties", "testbed", "properties", "link", "properties")},
-		{"design", r.designKeys(), properties("properties", "design", "properties")},
-		{"change", r.changeKeys(&testbed.Change{}), properties("$defs", "change", "properties")},
-		{"claim", r.claimKeys(&Claim{}), properties("properties", "claims", "items", "properties")},
+		{"study", readersOf(studyFields(r, &r.study)), properties("properties")},
+		{"testbed", readersOf(testbedFields(r, &r.study.Testbed)), properties("properties", "testbed", "properties")},
+		{"link", readersOf(linkFields(r, &r.study.Testbed.Link)), properties("properties", "testbed", "properties", "link", "properties")},
+		{"design", readersOf(designFields(r, &r.study.Design)), properties("properties", "design", "properties")},
+		{"change", readersOf(changeFields(r, &testbed.Change{})), properties("$defs", "change", "properties")},
+		{"claim", readersOf(claimFields(r, &Claim{})), properties("properties", "claims", "items", "properties")},
 		{"levels", r.levelKeys(&Levels{}), properties("$defs", "levels", "properties")},
 	} {
 		if d := cmp.Diff(c.parser.names(), c.schema); d != "" {

@@ -123,12 +123,7 @@ func (r *reader) changes(path string, n *yaml.Node) {
 	r.each(path, n, func() int { return count }, func(path string, n *yaml.Node) {
 		count++
 		c := testbed.Change{Uses: DefaultUses, Within: DefaultWithin}
-		known := r.changeKeys(&c)
-		known["level"] = known["name"]
-		for _, key := range []string{"name", "uses", "expect"} { // which a network has
-			delete(known, key)
-		}
-		if r.mapping(path, "a level that changes the cluster", n, known); c.Network == "" {
+		if r.mapping(path, "a level that changes the cluster", n, readersOf(levelFields(r, &c))); c.Network == "" {
 			if !r.bad[path] {
 				r.fail(path, r.place(n), "a change has no level", "say which level of a factor it makes: level: mtu=9000")
 			}
@@ -136,6 +131,11 @@ func (r *reader) changes(path string, n *yaml.Node) {
 		}
 		r.study.Changes = append(r.study.Changes, c)
 	})
+}
+
+// levelFields are the keys of a level that changes the cluster.
+func levelFields(r *reader, c *testbed.Change) []field {
+	return append([]field{text(r, "level", &c.Network)}, stepFields(r, c)...)
 }
 
 // changedLevels checks the levels that are changes.
@@ -203,6 +203,6 @@ func (s *Study) changesNode() *yaml.Node {
 		return nil
 	}
 	return block(levels, func(c testbed.Change) *yaml.Node {
-		return mapping(0, append([]entry{{"level", textNode(c.Network)}}, stepEntries(c)...)...)
+		return mapping(0, levelFields(nil, &c)...)
 	})
 }

@@ -197,6 +197,40 @@ func (k keys) names() []string {
 	return names
 }
 
+// field is a key of a mapping with what reads its value, and the value as it is written, nil where the key is left out. Fields that are
+// written alone have no reader.
+type field struct {
+	key   string
+	read  func(path string, n *yaml.Node)
+	value *yaml.Node
+	empty bool // the value is the zero value
+}
+
+// optional leaves a field out whose value is the zero value.
+func (f field) optional() field {
+	if f.empty {
+		f.value = nil
+	}
+	return f
+}
+
+func readersOf(fields []field) keys {
+	all := keys{}
+	for _, f := range fields {
+		all[f.key] = f.read
+	}
+	return all
+}
+
+func text(r *reader, key string, to *string) field {
+	return field{key, r.text(to), textNode(*to), *to == ""}
+}
+
+// figure is a field of a number, a truth value or a quantity.
+func figure[T comparable](r *reader, key string, to *T, parse func(string) (T, error)) field {
+	return field{key, into(r, to, parse), value(*to), *to == *new(T)}
+}
+
 // mapping reads each value by its key. what names the mapping in messages.
 func (r *reader) mapping(path, what string, n *yaml.Node, known keys) {
 	n = follow(n)
