@@ -54,20 +54,6 @@ type environment struct {
 	surveyed  *survey.Survey // of the cluster of this call; nil until it is made
 }
 
-// answer is standard output: it remembers that something could not be written, so that no verb has to look after each line.
-type answer struct {
-	to     io.Writer
-	failed error
-}
-
-func (a *answer) Write(b []byte) (int, error) {
-	n, err := a.to.Write(b)
-	if a.failed == nil {
-		a.failed = err
-	}
-	return n, err
-}
-
 // Main runs the command line and returns its exit status.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	if udptun.Asked() {
@@ -75,7 +61,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	}
 	ctx, stop := untilSignalled()
 	defer stop()
-	answer := &answer{to: out}
+	answer := &answer{to: out, until: ctx.Done()}
 	env := &environment{in: in, out: answer, terminal: out, err: errw, getenv: os.Getenv, workloads: catalogue.Workloads(), lab: lab.NewDriver(network.Catalogue())}
 	root := newRoot(env)
 	asPlugin(root, os.Args[0])
@@ -190,7 +176,7 @@ EXIT STATUS
 		env.complete(cmd)
 	}
 	env.explain(root)
-	for _, v := range program.Verbs(env.in, env.out, env.workloads) {
+	for _, v := range program.Verbs(env.in, env.terminal, env.workloads) {
 		root.AddCommand(newSentCommand(v))
 	}
 	return root

@@ -1,5 +1,6 @@
 // Command limits measures netdelta at its limits: planning a run of 9,900 cells, showing and reporting runs of a thousand builds and of
-// ten thousand cells, the size of their pages, and how soon a browser has drawn them. It makes the runs itself, of random figures, and prints a table.
+// ten thousand cells, the size of their pages, and how soon a browser has drawn them. It makes the runs itself, of random figures, and prints a
+// table: each figure with its aim, and whether that is met. It exits with 1 where one is missed.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -35,12 +37,50 @@ func main() {
 	harness.Main("limits", func(ctx context.Context) error { return measure(ctx, *keep) })
 }
 
-// row is a line of the table.
-type row struct {
-	what         string
-	lasted, used time.Duration // by the clock, and of processors
-	memory       unit.Bytes    // at most
-	left         string        // what came of it
+// figure is a line of the table: what was measured of a call, and the most that it may be, in the same unit. An aim of 0 is none.
+type figure struct {
+	of, what   string
+	value, aim float64
+	text       func(x float64) string
+}
+
+// missed says that the figure is beyond its aim.
+func (f figure) missed() bool { return f.aim > 0 && f.value > f.aim }
+
+func (f figure) print() {
+	aim, verdict := "", ""
+	switch {
+	case f.missed():
+		aim, verdict = f.text(f.aim), "MISSED"
+	case f.aim > 0:
+		aim, verdict = f.text(f.aim), "met"
+	}
+	fmt.Println(strings.TrimRight(fmt.Sprintf("%-30s %-15s %10s %10s  %s", f.of, f.what, f.text(f.value), aim, verdict), " "))
+}
+
+// How figures are printed.
+func seconds(x float64) string   { return fmt.Sprintf("%.2f s", x) }
+func megabytes(x float64) string { return fmt.Sprintf("%.2f MB", x/1e6) }
+func number(x float64) string    { return fmt.Sprintf("%.0f", x) }
+
+// aims are the most that the figures of a call may be; those that are 0 are not aimed at.
+type aims struct{ time, memory, page, drawn float64 }
+
+// sized is a call of a verb with a run of so many cells and builds.
+type sized struct {
+	verb          string
+	cells, builds int
+	aims          aims
+}
+
+// calls are those that are measured.
+func calls() []sized {
+	return []sized{
+		{"show", 10, 1000, aims{time: 2}},
+		{"report", 10, 1000, aims{time: 2}},
+		{"show", 10_000, 6, aims{time: 4, memory: 300e6}},
+		{"report", 10_000, 6, aims{page: 5e6, drawn: 1}},
+	}
 }
 
 func measure(ctx context.Context, keep string) (err error) {
@@ -55,46 +95,56 @@ func measure(ctx context.Context, keep string) (err error) {
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "netdelta/cmd/netdelta").CombinedOutput(); err != nil {
 		return fmt.Errorf("build netdelta: %w\n%s", err, out)
 	}
+	missed := 0
+	show := func(figures []figure) {
+		for _, f := range figures {
+			if f.print(); f.missed() {
+				missed++
+			}
+		}
+	}
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil { // on a busy machine times by the clock say little
+		fmt.Printf("load averages before: %s", load)
+	}
+	fmt.Printf("%-30s %-15s %10s %10s\n", "of", "what", "measured", "at most")
 	planned, err := planning(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-30s %8s %10s %10s  %s\n", "what", "time", "processors", "memory", "leaves")
-	planned.print()
-	for _, size := range []struct{ cells, builds int }{{10, 1000}, {10_000, 6}} {
-		folder := filepath.Join(dir, fmt.Sprintf("%d-%d", size.cells, size.builds))
+	show(planned)
+	for _, c := range calls() {
+		folder := filepath.Join(dir, fmt.Sprintf("%d-%d", c.cells, c.builds))
 		if _, err := os.Stat(folder); err != nil {
-			if err := write(folder, size.cells, size.builds); err != nil {
+			if err := write(folder, c.cells, c.builds); err != nil {
 				return err
 			}
 		}
-		for _, verb := range []string{"show", "report"} {
-			r, err := call(ctx, program, verb, folder)
-			if err != nil {
-				return err
-			}
-			r.what = fmt.Sprintf("%s %d cells, %d builds", verb, size.cells, size.builds)
-			r.print()
+		figures, err := call(ctx, program, c.verb, folder, c.aims)
+		if err != nil {
+			return err
 		}
+		for i := range figures {
+			figures[i].of = fmt.Sprintf("%s %d cells, %d builds", c.verb, c.cells, c.builds)
+		}
+		show(figures)
+	}
+	if missed > 0 {
+		return fmt.Errorf("%d figures miss their aims", missed)
 	}
 	return nil
 }
 
-func (r row) print() {
-	fmt.Printf("%-30s %7.1fs %9.1fs %10v  %s\n", r.what, r.lasted.Seconds(), r.used.Seconds(), r.memory, r.left)
-}
-
 // planning plans a run of 9,900 cells.
-func planning(ctx context.Context) (row, error) {
+func planning(ctx context.Context) ([]figure, error) {
 	driver := lab.NewDriver(network.Catalogue())
-	before, began := used(syscall.RUSAGE_SELF), time.Now()
+	before := used(syscall.RUSAGE_SELF)
 	p, err := experiment.Prepare(ctx, wide(), driver, catalogue.Workloads())
 	var short *plan.BudgetError
 	if err != nil && !errors.As(err, &short) {
-		return row{}, fmt.Errorf("plan: %w", err)
+		return nil, fmt.Errorf("plan: %w", err)
 	}
-	left := fmt.Sprintf("%d cells, %d of them to measure", len(p.Cells), len(plan.Measured(p.Cells)))
-	return row{"plan", time.Since(began), used(syscall.RUSAGE_SELF) - before, 0, left}, nil
+	took := used(syscall.RUSAGE_SELF) - before
+	return []figure{{fmt.Sprintf("plan %d cells", len(p.Cells)), "processors", took.Seconds(), 2, seconds}}, nil
 }
 
 // used is the time of processors.
@@ -107,39 +157,43 @@ func used(who int) time.Duration {
 }
 
 // call has netdelta show or report a run.
-func call(ctx context.Context, program, verb, folder string) (row, error) {
+func call(ctx context.Context, program, verb, folder string, a aims) ([]figure, error) {
 	cmd := exec.CommandContext(ctx, program, verb, folder)
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	began := time.Now()
 	if err := cmd.Run(); err != nil {
-		return row{}, fmt.Errorf("netdelta %s %s: %w\n%s", verb, folder, err, complaint.String())
+		return nil, fmt.Errorf("netdelta %s %s: %w\n%s", verb, folder, err, complaint.String())
 	}
-	r := row{lasted: time.Since(began), used: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+	lasted := time.Since(began)
+	figures := []figure{
+		{what: "time", value: lasted.Seconds(), aim: a.time, text: seconds},
+		{what: "processors", value: (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), text: seconds},
+	}
 	if u, is := cmd.ProcessState.SysUsage().(*syscall.Rusage); is {
-		r.memory = unit.Bytes(u.Maxrss) * unit.KiB
+		figures = append(figures, figure{what: "memory", value: float64(u.Maxrss) * float64(unit.KiB), aim: a.memory, text: megabytes})
 	}
-	r.left = fmt.Sprintf("%d lines", bytes.Count(out.Bytes(), []byte("\n")))
-	if verb == "report" {
-		page, err := filepath.Abs(filepath.Join(folder, "report.html"))
-		if err != nil {
-			return row{}, err
-		}
-		info, err := os.Stat(page)
-		if err != nil {
-			return row{}, err
-		}
-		r.left = fmt.Sprintf("page of %v", unit.Bytes(info.Size()))
-		switch took, err := draw(ctx, page); {
-		case errors.Is(err, exec.ErrNotFound):
-			r.left += ", not drawn: there is no chromium"
-		case err != nil:
-			return row{}, err
-		default:
-			r.left += fmt.Sprintf(", drawn within %.2f s", took.Seconds())
-		}
+	if verb != "report" {
+		return append(figures, figure{what: "lines", value: float64(bytes.Count(out.Bytes(), []byte("\n"))), text: number}), nil
 	}
-	return r, nil
+	page, err := filepath.Abs(filepath.Join(folder, "report.html"))
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(page)
+	if err != nil {
+		return nil, err
+	}
+	figures = append(figures, figure{what: "page", value: float64(info.Size()), aim: a.page, text: megabytes})
+	switch took, err := draw(ctx, page); {
+	case errors.Is(err, exec.ErrNotFound):
+		fmt.Println("not drawn: there is no chromium")
+	case err != nil:
+		return nil, err
+	default:
+		figures = append(figures, figure{what: "drawn", value: took.Seconds(), aim: a.drawn, text: seconds})
+	}
+	return figures, nil
 }
 
 // wide is a study of 9,900 cells: eleven networks and the A/A control, in both placements, under many loads.
