@@ -5,20 +5,17 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"netdelta/agent"
 	"netdelta/engine"
 	"netdelta/internal/machine"
 	"netdelta/internal/require"
-	"netdelta/network"
+	"netdelta/probe/probetest"
 	"netdelta/result"
 	"netdelta/testbed"
-	"netdelta/testbed/lab"
 	"netdelta/workload/catalogue"
 )
 
@@ -53,24 +50,7 @@ func TestBusyPollIsUsed(t *testing.T) {
 func fetched(t *testing.T, name string, p result.Params, cpus []int) uint64 {
 	t.Helper()
 	spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "routed", Conditions: result.Conditions{GRO: result.On, TSO: result.Off}}
-	tb, err := lab.NewDriver(network.Catalogue()).Open(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tb.Close()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ends []*agent.Agent
-	for _, pod := range tb.Pods() {
-		a, err := agent.Start(t.Context(), pod, agent.Program{Path: self})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Close()
-		ends = append(ends, a)
-	}
+	tb, ends := probetest.Lab(t, spec)
 	client, server := ends[0], ends[1]
 	port, _ := server.Pod().Ports()
 	at := netip.AddrPortFrom(server.Pod().Address(), port)

@@ -43,8 +43,8 @@ func GoAhead() {
 	}
 }
 
-// Agents opens a lab with a bridge, and starts an agent in the pod of each node, as changed. All ends with the test.
-func Agents(t *testing.T, changes ...func(agent.Program) agent.Program) (client, server *agent.Agent) {
+// Lab opens a lab, and starts an agent in each of its pods, as changed. All ends with the test.
+func Lab(t testing.TB, spec testbed.Spec, changes ...func(agent.Program) agent.Program) (testbed.Testbed, []*agent.Agent) {
 	t.Helper()
 	require.Namespaces(t)
 	exe, err := os.Executable()
@@ -55,7 +55,6 @@ func Agents(t *testing.T, changes ...func(agent.Program) agent.Program) (client,
 	for _, change := range changes {
 		program = change(program)
 	}
-	spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "bridge", Link: testbed.Link{MTU: 1500}}
 	tb, err := lab.NewDriver(network.Catalogue()).Open(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
@@ -65,14 +64,27 @@ func Agents(t *testing.T, changes ...func(agent.Program) agent.Program) (client,
 			t.Error(err)
 		}
 	})
-	agents := make([]*agent.Agent, 2)
-	for i, pod := range tb.Pods() {
-		if agents[i], err = agent.Start(t.Context(), pod, program); err != nil {
+	var agents []*agent.Agent
+	for _, pod := range tb.Pods() {
+		a, err := agent.Start(t.Context(), pod, program)
+		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = agents[i].Close() })
+		t.Cleanup(func() {
+			if err := a.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		agents = append(agents, a)
 	}
-	return agents[0], agents[1]
+	return tb, agents
+}
+
+// Agents opens a lab of two nodes with a bridge, and starts an agent in the pod of each node, as changed. All ends with the test.
+func Agents(t *testing.T, changes ...func(agent.Program) agent.Program) (client, server *agent.Agent) {
+	t.Helper()
+	_, all := Lab(t, testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "bridge", Link: testbed.Link{MTU: 1500}}, changes...)
+	return all[0], all[1]
 }
 
 // Connection is a workload between two agents, its connections open.

@@ -13,10 +13,9 @@ import (
 	"netdelta/engine"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
-	"netdelta/network"
+	"netdelta/probe/probetest"
 	"netdelta/result"
 	"netdelta/testbed"
-	"netdelta/testbed/lab"
 	"netdelta/unit"
 	"netdelta/workload"
 	"netdelta/workload/catalogue"
@@ -39,33 +38,9 @@ type ends struct {
 // across opens a lab whose link has a rate; 0 is none.
 func across(t *testing.T, rate unit.BitsPerSecond, family result.Family) ends {
 	t.Helper()
-	require.Namespaces(t)
-	tb, err := lab.NewDriver(network.Catalogue()).Open(t.Context(), testbed.Spec{
+	tb, agents := probetest.Lab(t, testbed.Spec{
 		Nodes: 2, PodsPerNode: 1, Network: "host", Family: family, Link: testbed.Link{MTU: 1500, Rate: rate},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var agents [2]*agent.Agent
-	for i, pod := range tb.Pods() {
-		if agents[i], err = agent.Start(t.Context(), pod, agent.Program{Path: self}); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := agents[i].Close(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
 	return ends{tb, agents[0], agents[1]}
 }
 

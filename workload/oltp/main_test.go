@@ -15,10 +15,9 @@ import (
 	"netdelta/internal/daemon"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
-	"netdelta/network"
+	"netdelta/probe/probetest"
 	"netdelta/result"
 	"netdelta/testbed"
-	"netdelta/testbed/lab"
 	"netdelta/workload"
 	"netdelta/workload/oltp"
 )
@@ -63,31 +62,11 @@ func needed(t testing.TB) {
 func laid(t testing.TB, spec testbed.Spec) *cluster {
 	t.Helper()
 	needed(t)
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	spec.Nodes, spec.PodsPerNode, spec.PodsOutlive, spec.Link.MTU = nodes+1, 1, true, 1500
-	tb, err := lab.NewDriver(network.Catalogue()).Open(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	c := &cluster{Testbed: tb}
-	for i, pod := range tb.Pods() {
-		a, err := agent.Start(t.Context(), pod, agent.Program{Path: exe})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = a.Close() })
-		c.agents = append(c.agents, a)
-		if i < nodes {
-			c.peers = append(c.peers, pod.Address())
-		}
+	tb, agents := probetest.Lab(t, spec)
+	c := &cluster{Testbed: tb, agents: agents}
+	for _, pod := range tb.Pods()[:nodes] {
+		c.peers = append(c.peers, pod.Address())
 	}
 	return c
 }

@@ -3,7 +3,6 @@ package udpstream_test
 import (
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"netdelta/engine"
 	"netdelta/internal/require"
 	"netdelta/network"
+	"netdelta/probe/probetest"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
@@ -31,30 +31,7 @@ func across(t *testing.T, name string, rate unit.BitsPerSecond) ends {
 	driver := lab.NewDriver(network.Catalogue())
 	err := driver.Supports(t.Context(), testbed.Spec{Network: name, Family: result.IPv4})
 	require.Need(t, "a kernel with network "+name, err == nil)
-	tb, err := driver.Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: name, Link: testbed.Link{MTU: 1500, Rate: rate}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var agents [2]*agent.Agent
-	for i, pod := range tb.Pods() {
-		if agents[i], err = agent.Start(t.Context(), pod, agent.Program{Path: self}); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := agents[i].Close(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+	tb, agents := probetest.Lab(t, testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: name, Link: testbed.Link{MTU: 1500, Rate: rate}})
 	return ends{tb, agents[0], agents[1]}
 }
 

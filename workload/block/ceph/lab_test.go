@@ -11,10 +11,9 @@ import (
 	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/internal/require"
-	"netdelta/network"
+	"netdelta/probe/probetest"
 	"netdelta/result"
 	"netdelta/testbed"
-	"netdelta/testbed/lab"
 	"netdelta/workload"
 	"netdelta/workload/tool/fio"
 )
@@ -40,31 +39,10 @@ func launch(t *testing.T, spec testbed.Spec, osds int) *cluster {
 		require.Need(t, "the program "+p.Name, err == nil)
 	}
 	spec.Nodes, spec.PodsPerNode, spec.PodsOutlive, spec.Link.MTU = osds+1, 1, true, 1500
-	tb, err := lab.NewDriver(network.Catalogue()).Open(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	c := &cluster{testbed: tb, place: workload.Member{Pod: -1, CPU: -1}}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, pod := range tb.Pods() {
-		a, err := agent.Start(t.Context(), pod, agent.Program{Path: exe})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = a.Close() })
-		if i == osds {
-			c.client = a
-			continue
-		}
-		c.pods, c.place.Peers = append(c.pods, a), append(c.place.Peers, pod.Address())
+	tb, agents := probetest.Lab(t, spec)
+	c := &cluster{testbed: tb, place: workload.Member{Pod: -1, CPU: -1}, pods: agents[:osds], client: agents[osds]}
+	for _, pod := range tb.Pods()[:osds] {
+		c.place.Peers = append(c.place.Peers, pod.Address())
 	}
 	c.serve(t)
 	return c
