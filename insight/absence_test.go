@@ -40,3 +40,22 @@ func TestAbsencesAreSortedByTheirMend(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// A condition that this machine lacks is none of the networks that it has.
+func TestAbsentConditions(t *testing.T) {
+	bonds := "needs bonds (CONFIG_BONDING); run it with --testbed vm"
+	got := insight.Absences([]result.Cell{
+		{Network: "host"}, {Network: "ipip", Unsupported: "needs ipip; run it with --testbed vm", InGuest: true},
+		{Network: "host", Unsupported: "network host is unsupported: " + bonds, InGuest: true},
+		{Network: "ipip", Unsupported: "network ipip is unsupported: " + bonds, InGuest: true},
+		{Network: "routed", Unsupported: "network routed is unsupported: " + bonds, InGuest: true}, {Network: "routed", Skipped: "left out"},
+	})
+	want := []insight.Absence{
+		{Why: "each needs one of ipip, bonds (CONFIG_BONDING); run it with --testbed vm", Unsupported: true, InGuest: true, Networks: []string{"ipip"}, Cells: 2},
+		{Why: bonds, Unsupported: true, InGuest: true, Conditions: true, Networks: []string{"host", "routed"}, Cells: 2},
+		{Why: "left out", Networks: []string{"routed"}, Cells: 1},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}

@@ -152,7 +152,7 @@ func questions(run result.Run) []Advice {
 	}
 	var all []Advice
 	measured, kernel, skipped := map[string]bool{run.Baseline(): true}, Advice{Kind: AdviceKernel}, Advice{Kind: AdviceLeftOut}
-	var unsupported []string
+	lacking := lackingNetworks(run.Cells)
 	for _, d := range run.Deltas {
 		measured[d.Network] = true
 	}
@@ -161,8 +161,11 @@ func questions(run result.Run) []Advice {
 		switch {
 		case c.Role != result.RoleCell:
 		case c.Unsupported != "":
-			unsupported = append(unsupported, c.Network)
-			if c.InGuest && !slices.Contains(kernel.Networks, c.Network) {
+			switch {
+			case !c.InGuest:
+			case !lacking[c.Network] && !slices.Contains(kernel.Settings, c.Setting()):
+				kernel.Settings = append(kernel.Settings, c.Setting())
+			case lacking[c.Network] && !slices.Contains(kernel.Networks, c.Network):
 				kernel.Networks = append(kernel.Networks, c.Network)
 			}
 		case c.Skipped != "" && !seen[c.Setting()]:
@@ -170,21 +173,21 @@ func questions(run result.Run) []Advice {
 			skipped.Settings = append(skipped.Settings, c.Setting())
 		}
 	}
-	all = append(all, untried(run, measured, unsupported)...)
+	all = append(all, untried(run, measured, lacking)...)
 	if small(run) {
 		all = append(all, Advice{Kind: AdviceMTU})
 	}
 	if len(skipped.Settings) > 0 {
 		all = append(all, skipped)
 	}
-	if len(kernel.Networks) > 0 && run.Testbed == "lab" {
+	if len(kernel.Networks)+len(kernel.Settings) > 0 && run.Testbed == "lab" {
 		all = append(all, kernel)
 	}
 	return all
 }
 
 // untried are the changes within a system that a run has not measured: on its own networks, and on the nodes of its cluster.
-func untried(run result.Run, measured map[string]bool, unsupported []string) []Advice {
+func untried(run result.Run, measured, lacking map[string]bool) []Advice {
 	var all []Advice
 	moves, cluster := movesOf(run), run.Environment.Cluster
 	if len(moves) > 0 && cluster != nil && cluster.Product != "" && !onNodesOfCluster(run) && len(run.Changes) == 0 {
@@ -192,7 +195,7 @@ func untried(run result.Run, measured map[string]bool, unsupported []string) []A
 	}
 	move := Advice{Kind: AdviceMove}
 	for _, m := range moves {
-		if measured[m.From.Network] && !measured[m.To.Network] && !slices.Contains(unsupported, m.To.Network) {
+		if measured[m.From.Network] && !measured[m.To.Network] && !lacking[m.To.Network] {
 			move.Untried = append(move.Untried, m)
 		}
 	}

@@ -243,6 +243,14 @@ func TestAdviceToMeasure(t *testing.T) {
 			t.Errorf("no advice is %q: %q", want, commands)
 		}
 	}
+	bonded := lacking
+	bonded.ID, bonded.Network, bonded.Params.Conditions.BondMode = "bonded", "vxlan-routed", "802.3ad"
+	run.Cells = append(run.Cells, bonded)
+	if !slices.ContainsFunc(advised(t, run), func(a result.Advice) bool {
+		return a.Says == "Measure what this kernel lacks: ipip and 1 setting of the others."
+	}) {
+		t.Error("a condition that this kernel lacks is not told from a network")
+	}
 	run.Study = "mine" // the file of a study of one's own is in the run folder
 	if commands := advised(t, run)[0].How; words.InFolder(commands[0], "runs/x") != "netdelta run runs/x/study.yaml --workloads tcp-rr --networks host,vxlan-routed,routed" {
 		t.Errorf("of another study: %q", commands)

@@ -121,6 +121,8 @@ type Absence struct {
 	Unsupported bool
 	// InGuest says that a guest has what this machine lacks.
 	InGuest bool
+	// Conditions says that the networks themselves can be had here: what lacks is a condition of these cells, such as a bond.
+	Conditions bool
 	// Networks are the cells' networks, each once, and Cells is how many cells there are.
 	Networks []string
 	Cells    int
@@ -131,9 +133,10 @@ type Absence struct {
 // one absence.
 func Absences(cells []result.Cell) []Absence {
 	type reason struct {
-		why                  string
-		unsupported, inGuest bool
+		why                              string
+		unsupported, inGuest, conditions bool
 	}
+	lacking := lackingNetworks(cells)
 	var all []Absence
 	var needs [][]string // of each
 	at := map[reason]int{}
@@ -145,7 +148,7 @@ func Absences(cells []result.Cell) []Absence {
 			if what, fix, found := cutLast(why, "; "); found && strings.HasPrefix(what, "needs ") {
 				need, why = strings.TrimPrefix(what, "needs "), fix
 			}
-			r = reason{why, true, c.InGuest}
+			r = reason{why, true, c.InGuest, !lacking[c.Network]}
 		}
 		if r.why == "" {
 			continue
@@ -154,7 +157,7 @@ func Absences(cells []result.Cell) []Absence {
 		if !known {
 			i = len(all)
 			at[r] = i
-			all, needs = append(all, Absence{Why: r.why, Unsupported: r.unsupported, InGuest: r.inGuest}), append(needs, nil)
+			all, needs = append(all, Absence{Why: r.why, Unsupported: r.unsupported, InGuest: r.inGuest, Conditions: r.conditions}), append(needs, nil)
 		}
 		all[i].Cells++
 		if !slices.Contains(all[i].Networks, c.Network) {
@@ -173,6 +176,16 @@ func Absences(cells []result.Cell) []Absence {
 		}
 	}
 	return all
+}
+
+// lackingNetworks are the networks of which this machine can have no cell.
+func lackingNetworks(cells []result.Cell) map[string]bool {
+	lacking := map[string]bool{}
+	for _, c := range cells {
+		before, known := lacking[c.Network]
+		lacking[c.Network] = c.Unsupported != "" && (before || !known)
+	}
+	return lacking
 }
 
 // cutLast cuts a text at the last place where sep stands.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"netdelta/insight"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -22,11 +23,7 @@ type absence struct {
 func (p *page) absences() []absence {
 	var all []absence
 	for _, a := range insight.Absences(p.Run.Cells) {
-		who := unit.Counted(a.Cells, "cell")
-		if a.Unsupported {
-			who = strings.Join(a.Networks, ", ")
-		}
-		all = append(all, absence{Who: who, Why: a.Why, Unsupported: a.Unsupported})
+		all = append(all, absence{Who: words.Absent(a), Why: a.Why, Unsupported: a.Unsupported})
 	}
 	return all
 }

@@ -107,7 +107,7 @@ func (p *page) unsupported() {
 	for _, a := range insight.Absences(p.run.Cells) {
 		switch {
 		case !a.Unsupported:
-		case a.InGuest:
+		case a.InGuest && !a.Conditions:
 			elsewhere = append(elsewhere, words.Absent(a))
 		default:
 			p.entry("unsupported", words.Absent(a)+": "+a.Why)

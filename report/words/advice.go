@@ -255,13 +255,25 @@ func measure(a insight.Advice) result.Advice {
 		out.Why = "What holds at one size need not hold at others."
 		out.How = []string{again(a.Run) + " --time-budget " + wholeBudget(a.Run)}
 	case insight.AdviceKernel:
-		out.Says = "Measure the networks that this kernel lacks: " + List(a.Networks) + "."
+		out.Says = lacks(a)
 		out.Why = "A guest has a kernel with all of them."
 		out.How = []string{again(a.Run) + " --testbed vm"}
 	default:
 		return more(a)
 	}
 	return out
+}
+
+// lacks says what a kernel lacks: networks, and conditions of networks that it has.
+func lacks(a insight.Advice) string {
+	conditions := unit.Counted(len(a.Settings), "setting") + " of the others"
+	switch {
+	case len(a.Settings) == 0:
+		return "Measure the networks that this kernel lacks: " + List(a.Networks) + "."
+	case len(a.Networks) == 0:
+		return "Measure the conditions that this kernel lacks: " + unit.Counted(len(a.Settings), "setting") + "."
+	}
+	return "Measure what this kernel lacks: " + List(append(slices.Clone(a.Networks), conditions)) + "."
 }
 
 // workloads are the workloads of settings, each once.

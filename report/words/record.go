@@ -95,6 +95,9 @@ func service(s result.Service) string {
 
 // Absent names the cells of an absence: by their networks where these are unsupported, else by their number.
 func Absent(a insight.Absence) string {
+	if a.Conditions {
+		return unit.Counted(a.Cells, "cell") + " of " + List(a.Networks)
+	}
 	if a.Unsupported {
 		return strings.Join(a.Networks, ", ")
 	}
