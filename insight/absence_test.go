@@ -41,7 +41,7 @@ func TestAbsencesAreSortedByTheirMend(t *testing.T) {
 	}
 }
 
-// A condition that this machine lacks is none of the networks that it has.
+// A lacking condition is not counted as a lacking network.
 func TestAbsentConditions(t *testing.T) {
 	bonds := "needs bonds (CONFIG_BONDING); run it with --testbed vm"
 	got := insight.Absences([]result.Cell{

@@ -10,7 +10,6 @@
 package insight
 
 import (
-	"math"
 	"slices"
 
 	"netdelta/result"
@@ -64,7 +63,8 @@ func (j Judge) Settled(run result.Run, trials []result.Trial) map[string]bool {
 	return settled
 }
 
-// SoFar is Settled, and the headline delta of a run under way that differs most from the baseline, of those that have an interval.
+// SoFar is Settled, and the headline delta of a run under way that differs most from the baseline, of the deltas that have an interval:
+// the one whose interval lies farthest from no change.
 func (j Judge) SoFar(run result.Run, trials []result.Trial) (settled map[string]bool, farthest result.Delta, found bool) {
 	light := &Summaries{}
 	for i := range trials {
@@ -74,7 +74,7 @@ func (j Judge) SoFar(run result.Run, trials []result.Trial) (settled map[string]
 	o.HeadlinesOnly, o.unwritten = true, true
 	settled, deltas := newBasis(run.Cells, light, o).settled()
 	for _, d := range deltas {
-		if HasInterval(d) && d.Ratio > 0 && (!found || math.Abs(Cost(d)) > math.Abs(Cost(farthest))) {
+		if HasInterval(d) && d.Ratio > 0 && (!found || away(d) > away(farthest)) {
 			farthest, found = d, true
 		}
 	}
@@ -82,6 +82,12 @@ func (j Judge) SoFar(run result.Run, trials []result.Trial) (settled map[string]
 		settled[cell] = false
 	}
 	return settled, farthest, found
+}
+
+// away is how far a delta's interval lies from no change on the scale of Cost, negative where it holds no change.
+func away(d result.Delta) float64 {
+	low, high := costRange(d)
+	return max(low, -high)
 }
 
 func (j Judge) options(run result.Run) Options {

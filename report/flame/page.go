@@ -144,7 +144,7 @@ func (drawing) NoneDiffers() string { return noneDiffers }
 // NoneDiffers stands in place of a list without functions.
 func (Summary) NoneDiffers() string { return noneDiffers }
 
-const noneDiffers = "No function differs by more than chance: profile for longer."
+const noneDiffers = "No single function differs by more than chance: profile for longer."
 
 // duration prints a time in nanoseconds, scaled.
 func duration(nanoseconds float64) string { return unit.Duration(whole(nanoseconds)) }
