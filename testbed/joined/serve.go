@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -71,6 +73,7 @@ func ServeBeside(ctx context.Context, rwc io.ReadWriteCloser, networks []network
 		}
 		stream.Answer(r, value, err)
 	}, func() (err error) {
+		s.endProcesses()
 		for _, l := range s.labs {
 			err = errors.Join(err, l.Close())
 		}
@@ -256,6 +259,18 @@ func (s *server) openFound(ctx context.Context, a openArgs) (int, error) {
 	return keep(s, s.labs, l), nil
 }
 
+// endProcesses ends the processes of a caller that is gone as it would have: by the end of their input, and those that stay by force.
+func (s *server) endProcesses() {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.processes))
+	s.mu.Unlock()
+	var ended sync.WaitGroup
+	for _, p := range all {
+		ended.Go(func() { _ = p.Close() }) // its caller does not ask any more
+	}
+	ended.Wait()
+}
+
 // process starts a process in a pod and stays with it to its end.
 func (s *server) process(ctx context.Context, r rpc.Request, stream *rpc.Stream, w *rpc.Writer) rpc.Exit {
 	started, err := inLab(s, r, func(l *lab.Testbed, a startArgs) (testbed.Process, error) {
@@ -281,7 +296,7 @@ func (s *server) process(ctx context.Context, r rpc.Request, stream *rpc.Stream,
 	}()
 	go func() {
 		<-stream.Left()
-		_ = p.Kill() // it may have ended
+		_ = p.Close() // the caller is gone: it may put in order what it has to
 	}()
 	_, _ = io.Copy(rpc.Output{To: w, Kind: rpc.Stdout}, p) // to its end, however it comes
 	err = p.Wait()

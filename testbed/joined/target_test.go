@@ -1,11 +1,16 @@
 package joined_test
 
 import (
+	"context"
 	"errors"
+	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -63,5 +68,33 @@ func TestTargetNetworks(t *testing.T) {
 		if err == nil || !errors.Is(err, testbed.ErrUnsupported) && !impossible || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want that it says %q", c.spec, err, says)
 		}
+	}
+}
+
+// TestCallerGone: a process of a caller that is gone may put in order what it has to, as an agent does that holds an endpoint.
+func TestCallerGone(t *testing.T) {
+	require.Namespaces(t)
+	here, there := net.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- joined.Serve(context.WithoutCancel(t.Context()), there, network.Catalogue()) }()
+	m, err := joined.Connect(t.Context(), here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := joined.NewDriver("one", network.Catalogue(), []joined.Node{{Machine: m}})
+	bed, err := d.Open(t.Context(), testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: "bridge"})
+	note := filepath.Join(t.TempDir(), "note")
+	if err == nil {
+		_, err = bed.Pods()[0].Start(t.Context(), testbed.Command{Path: "/bin/sh", Args: []string{"-c", "cat; sleep 0.2; echo over >" + note}})
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	_ = m.Close()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if said, err := os.ReadFile(note); err != nil || string(said) != "over\n" {
+		t.Errorf("the process left %q: %v", said, err)
 	}
 }

@@ -329,7 +329,7 @@ func testWorkloads(t *testing.T, count int, workloads string, kinds int) {
 	f := newFarm(t, count)
 	p := newProgram(t, f.lan)
 	before := f.before(t)
-	text := strings.NewReplacer("[tcp-rr]", workloads, "[metal, host, routed, vxlan]", "[routed, vxlan]", "baseline: metal", "baseline: routed", "builds: 6, rounds: 3", "builds: 1, rounds: 2").Replace(study)
+	text := strings.NewReplacer("[tcp-rr]", workloads, "[metal, host, routed, vxlan]", "[routed, vxlan]", "baseline: metal", "baseline: routed", "builds: 6, rounds: 3", "builds: 1, rounds: 1").Replace(study)
 	must(t, os.WriteFile(filepath.Join(p.dir, "small.yaml"), []byte(text), 0o600))
 	said, err := p.command(t.Context(), "run", "small.yaml", "--quiet", "--builds", "1", "--out", "out", "--nodes", f.nodes()).CombinedOutput()
 	contents, failed := result.LoadTrials(filepath.Join(p.dir, "out"))
