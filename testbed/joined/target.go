@@ -76,7 +76,7 @@ func (d *Driver) reaches(spec testbed.Spec, name string) error {
 		return nil
 	case name != hostNetwork:
 		return lacks("network "+name, "a server of netdelta's own behind it", "measure networks metal and host, which say where clients stand")
-	case d.shared.Addresses == nil:
+	case d.shared.Addresses == nil || d.whole(): // a single machine has no wires
 		return lacks("network "+name, "addresses for clients that the target answers", "give some of its subnet (--nic macvlan:CARD,ADDRESS/LENGTH), or measure network metal")
 	}
 	at, err := netip.ParseAddr(spec.Target)

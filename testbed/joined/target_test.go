@@ -47,6 +47,8 @@ func TestLocate(t *testing.T) {
 
 // TestTargetNetworks: a network whose pods reach no target is refused, with what would do.
 func TestTargetNetworks(t *testing.T) {
+	alone := known([]string{"a"})
+	alone.ShareLink(joined.Shared{First: 16, Addresses: [][]netip.Prefix{{netip.MustParsePrefix("10.0.0.200/24")}}})
 	d, given := known([]string{"a"}, []string{"b"}), known([]string{"a"}, []string{"b"})
 	given.ShareLink(joined.Shared{First: 16, Addresses: [][]netip.Prefix{{netip.MustParsePrefix("10.0.0.200/24"), netip.MustParsePrefix("10.0.0.201/24")}}})
 	for says, c := range map[string]struct {
@@ -55,6 +57,7 @@ func TestTargetNetworks(t *testing.T) {
 	}{
 		"measure networks metal and host":  {given, testbed.Spec{Network: "vxlan", Target: "10.0.0.7"}},
 		"--nic macvlan:CARD":               {d, testbed.Spec{Network: "host", Target: "10.0.0.7"}},
+		"or measure network metal":         {alone, testbed.Spec{Network: "host", Target: "10.0.0.7"}},
 		"in the subnet":                    {given, testbed.Spec{Network: "host", Target: "10.1.0.7"}},
 		"name it by its address there":     {given, testbed.Spec{Network: "host", Target: "web"}},
 		"measure it without --blocks":      {given, testbed.Spec{Network: network.Metal, Target: "web", PodsOutlive: true}},
