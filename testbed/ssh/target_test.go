@@ -60,9 +60,8 @@ func TestTarget(t *testing.T) {
 	p := newProgram(t, f.lan)
 	before := f.before(t)
 	target, asked := f.serveWeb(t, 0)
-	text := strings.NewReplacer("[metal, host, routed, vxlan]", "[metal, host]", "[tcp-rr]", "[{http: {target: "+target+"}}]", "{kind: ssh}",
-		"{kind: ssh, nic: \"macvlan:eth0,10.99.0.100/24\"}", "builds: 6, rounds: 3", "builds: 1, rounds: 2").Replace(study)
-	run, said := p.run(t, text, "--trust", "--builds", "1", "--nodes", f.nodes())
+	text := strings.NewReplacer("builds: 6, rounds: 3", "builds: 1, rounds: 2").Replace(study)
+	run, said := p.run(t, text, "--builds", "1", "--nodes", f.nodes(), "--nic", "macvlan:eth0,10.99.0.100/24", "--networks", "metal,host", "--target", target)
 	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
 	must(t, err)
 	networks := map[string]bool{}
