@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -15,6 +13,7 @@ import (
 	"netdelta/experiment"
 	"netdelta/experiment/guest"
 	"netdelta/experiment/plan"
+	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/vm/armtest"
@@ -73,11 +72,7 @@ func TestCountsOnArm64InGuest(t *testing.T) {
 		Testbed: testbed.Spec{Nodes: 2, PodsPerNode: 2, Link: testbed.Link{MTU: 1500}},
 	}}
 	program := filepath.Join(t.TempDir(), "netdelta")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "netdelta/cmd/netdelta")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH=arm64")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the program: %v\n%s", err, out)
-	}
+	require.Program(t, "netdelta", program, "GOARCH=arm64")
 	one, other := countingOnArm(t, program, job), countingOnArm(t, program, job)
 	first, said := one()
 	second, _ := other()

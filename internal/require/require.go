@@ -122,3 +122,13 @@ func kernelConfig() ([]byte, error) {
 	}
 	return os.ReadFile("/boot/config-" + unix.ByteSliceToString(name.Release[:]))
 }
+
+// Program builds one of netdelta's commands for a test, into a file, as a static binary; env says what else is otherwise: "GOARCH=arm64".
+func Program(t testing.TB, command, path string, env ...string) {
+	t.Helper()
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", path, "netdelta/cmd/"+command)
+	build.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", command, err, out)
+	}
+}

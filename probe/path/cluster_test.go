@@ -3,7 +3,6 @@ package path_test
 import (
 	"context"
 	"net/netip"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,11 +27,7 @@ func clustered(t *testing.T, nodes bool) (*kube.Driver, agent.Program) {
 	t.Helper()
 	kubeconfig := require.Cluster(t)
 	program := filepath.Join(t.TempDir(), "netdelta")
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "netdelta/cmd/netdelta-agent")
-	build.Env = append(build.Environ(), "CGO_ENABLED=0")
-	if words, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, words)
-	}
+	require.Program(t, "netdelta-agent", program)
 	cluster, err := kube.Connect(kube.Config{Kubeconfig: kubeconfig})
 	if err != nil {
 		t.Fatal(err)

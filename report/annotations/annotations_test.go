@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -101,14 +102,8 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-type full struct{}
-
-var errFull = errors.New("full")
-
-func (full) Write([]byte) (int, error) { return 0, errFull }
-
 func TestErrorOfTheWriter(t *testing.T) {
-	if err := WriteComparison(full{}, result.Comparison{}); !errors.Is(err, errFull) {
+	if err := WriteComparison(reporttest.Full{}, result.Comparison{}); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("%v", err)
 	}
 }

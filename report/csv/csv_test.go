@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -142,20 +143,14 @@ func TestAnyNameIsOneField(t *testing.T) {
 	})
 }
 
-type full struct{}
-
-var errFull = errors.New("full")
-
-func (full) Write([]byte) (int, error) { return 0, errFull }
-
 func TestErrorsOfTheWriter(t *testing.T) {
 	run, trials := sample(t)
 	for _, table := range rows.Tables() {
-		if err := Write(full{}, run, result.List(trials), table); !errors.Is(err, errFull) {
+		if err := Write(reporttest.Full{}, run, result.List(trials), table); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("%s: %v", table, err)
 		}
 	}
-	if err := Write(full{}, run, result.List(trials), "cells"); err == nil || !strings.Contains(err.Error(), "deltas, effects, trials") {
+	if err := Write(reporttest.Full{}, run, result.List(trials), "cells"); err == nil || !strings.Contains(err.Error(), "deltas, effects, trials") {
 		t.Errorf("an unknown table: %v", err)
 	}
 }

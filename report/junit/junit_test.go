@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -152,17 +153,11 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-type full struct{}
-
-var errFull = errors.New("full")
-
-func (full) Write([]byte) (int, error) { return 0, errFull }
-
 func TestErrorOfTheWriter(t *testing.T) {
-	if err := Write(full{}, result.Run{}, nil); !errors.Is(err, errFull) {
+	if err := Write(reporttest.Full{}, result.Run{}, nil); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("%v", err)
 	}
-	if err := WriteComparison(full{}, result.Comparison{}); !errors.Is(err, errFull) {
+	if err := WriteComparison(reporttest.Full{}, result.Comparison{}); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("%v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -127,17 +128,11 @@ func TestAnyNameStaysInItsCell(t *testing.T) {
 	})
 }
 
-type full struct{}
-
-var errFull = errors.New("full")
-
-func (full) Write([]byte) (int, error) { return 0, errFull }
-
 func TestErrorsOfTheWriter(t *testing.T) {
-	if err := Write(full{}, sample(t)); !errors.Is(err, errFull) {
+	if err := Write(reporttest.Full{}, sample(t)); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("%v", err)
 	}
-	if err := WriteComparison(full{}, reporttest.Comparisons(t)["all"]); !errors.Is(err, errFull) {
+	if err := WriteComparison(reporttest.Full{}, reporttest.Comparisons(t)["all"]); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("%v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -211,14 +212,8 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-type full struct{}
-
-var errFull = errors.New("full")
-
-func (full) Write([]byte) (int, error) { return 0, errFull }
-
 func TestErrorOfTheWriter(t *testing.T) {
-	if err := Write(full{}, Snapshot{}); !errors.Is(err, errFull) {
+	if err := Write(reporttest.Full{}, Snapshot{}); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("%v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -332,3 +333,9 @@ func Contrasts(deltas ...result.Delta) []result.Contrast {
 	}
 	return list
 }
+
+// Full is a file on a full disk: to write fails with ENOSPC.
+type Full struct{}
+
+// Write implements io.Writer.
+func (Full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -33,11 +34,7 @@ const heldVariable = "NETDELTA_TEST_HELD"
 func held(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "netdelta-agent")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "netdelta/cmd/netdelta-agent")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build netdelta-agent: %v\n%s", err, out)
-	}
+	require.Program(t, "netdelta-agent", path)
 	return path
 }
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -41,11 +40,7 @@ func boot(t *testing.T) *joined.Driver {
 		t.Fatal(err)
 	}
 	program := filepath.Join(t.TempDir(), "netdelta")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "netdelta/cmd/netdelta-agent")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the agent: %v\n%s", err, out)
-	}
+	require.Program(t, "netdelta-agent", program)
 	machines, nodes := make([]vm.Machine, 2), make([]joined.Node, 2)
 	for w := range 1 {
 		a, b, err := vm.Wire()

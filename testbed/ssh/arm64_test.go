@@ -3,7 +3,6 @@ package ssh_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -68,11 +67,7 @@ func TestArchitecturesInGuest(t *testing.T) {
 	f.await(t, 1)
 	p := newProgram(t, f.lan)
 	arm := filepath.Join(filepath.Dir(p.path), "netdelta-agent-arm64")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", arm, "netdelta/cmd/netdelta-agent")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH=arm64")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the agent: %v\n%s", err, out)
-	}
+	require.Program(t, "netdelta-agent", arm, "GOARCH=arm64")
 	text := strings.NewReplacer("builds: 6, rounds: 3", "builds: 2, rounds: 4", "burst: 2ms", "burst: 20ms").Replace(study)
 	run, _ := p.run(t, text, "--builds", "2", "--nodes", f.nodes())
 	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))

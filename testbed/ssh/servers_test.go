@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/netns"
+	"netdelta/internal/require"
 	"netdelta/testbed/lab"
 	"netdelta/testbed/nsmonitor"
 	"netdelta/testbed/testbedtest"
@@ -171,11 +172,7 @@ func build(t *testing.T, command, dir string) string {
 	defer func() { _ = lock.Close() }()
 	must(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
 	if _, err := os.Stat(built); err != nil {
-		build := exec.CommandContext(t.Context(), "go", "build", "-o", built, "netdelta/cmd/"+command)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("build %s: %v\n%s", command, err, out)
-		}
+		require.Program(t, command, built)
 	}
 	must(t, os.Link(built, path)) // it looks for others in its own folder
 	return path

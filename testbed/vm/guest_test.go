@@ -46,11 +46,7 @@ func guestImage(t *testing.T) image.Image {
 func program(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "netdelta")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "netdelta/cmd/netdelta-agent")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the agent: %v\n%s", err, out)
-	}
+	require.Program(t, "netdelta-agent", path)
 	return path
 }
 
