@@ -2,7 +2,6 @@ package agent
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"netdelta/internal/native"
 )
 
 // Burning is how an agent keeps processors busy, as a neighbour of those that are measured: on each processor a thread works
@@ -41,10 +42,8 @@ func (s *burners) burn(b Burning) error {
 	for number, cpu := range b.CPUs {
 		s.busy.Go(func() {
 			runtime.LockOSThread() // never unlocked: the thread ends with its turns
-			var set unix.CPUSet
-			set.Set(cpu)
-			if err := unix.SchedSetaffinity(0, &set); err != nil {
-				ready <- fmt.Errorf("keep a thread on processor %d: %w", cpu, err)
+			if err := native.Pin(cpu); err != nil {
+				ready <- err
 				return
 			}
 			ready <- nil

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/native"
 	"netdelta/internal/tail"
 	"netdelta/unit"
 )
@@ -127,18 +128,12 @@ func pinned(cpus []int, f func() error) error {
 	if len(cpus) == 0 {
 		return f()
 	}
-	var before, set unix.CPUSet
+	var before unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
 		return fmt.Errorf("ask for the processors of a thread: %w", err)
 	}
-	for _, cpu := range cpus {
-		set.Set(cpu)
-		if !set.IsSet(cpu) {
-			return fmt.Errorf("pin to processor %d: out of range", cpu)
-		}
-	}
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("pin to processor %v: %w; name one that is online and allowed to this process", cpus[0], err)
+	if err := native.Pin(cpus...); err != nil {
+		return err
 	}
 	return errors.Join(f(), unix.SchedSetaffinity(0, &before))
 }

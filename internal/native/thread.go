@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
-	"unsafe"
+	_ "unsafe" // for go:linkname
 
 	"golang.org/x/sys/unix"
 )
@@ -67,20 +67,29 @@ func onOwnThread(f func()) {
 	runtime.UnlockOSThread()
 }
 
-// cpuMask holds 1024 processors, as cpu_set_t does.
-type cpuMask [16]uint64
+// Pin has the calling thread, and what it starts, run on the given processors; none leaves it as it is.
+func Pin(cpus ...int) error {
+	if len(cpus) == 0 {
+		return nil
+	}
+	var set unix.CPUSet
+	for _, cpu := range cpus {
+		if most := len(set)*64 - 1; cpu < 0 || cpu > most {
+			return fmt.Errorf("pin to processor %d: out of range, at most %d", cpu, most)
+		}
+		set.Set(cpu)
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("pin to processors %v: %w; name one that is online and allowed to this process", cpus, err)
+	}
+	return nil
+}
 
 // prepare makes this thread what t asks for. own says that it got a file table of its own.
 func (t Thread) prepare(keep []int32) (own bool, err error) {
 	if t.CPU >= 0 {
-		var mask cpuMask
-		if t.CPU >= len(mask)*64 {
-			return false, fmt.Errorf("pin to processor %d: out of range, at most %d", t.CPU, len(mask)*64-1)
-		}
-		mask[t.CPU/64] = 1 << (t.CPU % 64)
-		_, _, errno := syscall.RawSyscall(unix.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))
-		if errno != 0 {
-			return false, fmt.Errorf("pin to processor %d: %w; name one that is online and allowed to this process", t.CPU, errno)
+		if err := Pin(t.CPU); err != nil {
+			return false, err
 		}
 	}
 	// Sleeps end when they should: the default slack is 50 microseconds.

@@ -41,10 +41,8 @@ func Find(cpu int) (Accounting, error) {
 	}
 	found := Unknown
 	err = space.DoOnce(func() error {
-		var set unix.CPUSet
-		set.Set(cpu)
-		if err := unix.SchedSetaffinity(0, &set); err != nil {
-			return fmt.Errorf("pinning to processor %d: %w", cpu, err)
+		if err := native.Pin(cpu); err != nil {
+			return err
 		}
 		var err error
 		found, err = try()

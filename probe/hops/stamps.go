@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/native"
 	"netdelta/network"
 )
 
@@ -173,10 +174,8 @@ func (e *stampedEnds) prepare(fd int) error {
 // exchange runs the transactions, one after another.
 func (e *stampedEnds) exchange(transactions int, f *Followed) error {
 	if e.spec.CPU >= 0 {
-		var set unix.CPUSet
-		set.Set(e.spec.CPU)
-		if err := unix.SchedSetaffinity(0, &set); err != nil {
-			return fmt.Errorf("run on processor %d: %w", e.spec.CPU, err)
+		if err := native.Pin(e.spec.CPU); err != nil {
+			return err
 		}
 	}
 	f.Request.Places, f.Response.Places = stampedPlaces(), stampedPlaces()

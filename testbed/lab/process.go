@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/native"
 	"netdelta/internal/netns"
 	"netdelta/internal/owner"
 	"netdelta/internal/tail"
@@ -88,7 +89,7 @@ func startIn(ns *netns.Namespace, group *os.File, cmd testbed.Command, mark, pod
 	defer closeFiles(out)
 	p.stdin, p.stdout, p.cmd.Stdin, p.cmd.Stdout = stdin, stdout, in, out
 	err = ns.DoOnce(func() error {
-		if err := pin(cmd.CPUs); err != nil {
+		if err := native.Pin(cmd.CPUs...); err != nil {
 			return err
 		}
 		return p.cmd.Start()
@@ -99,24 +100,6 @@ func startIn(ns *netns.Namespace, group *os.File, cmd testbed.Command, mark, pod
 	}
 	go p.reap()
 	return p, nil
-}
-
-// pin restricts the calling thread to the given processors, and with it what it starts.
-func pin(cpus []int) error {
-	if len(cpus) == 0 {
-		return nil
-	}
-	var set unix.CPUSet
-	for _, c := range cpus {
-		if c < 0 || c >= len(set)*64 {
-			return fmt.Errorf("there is no processor %d", c)
-		}
-		set.Set(c)
-	}
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("pin to processors %v: %w", cpus, err)
-	}
-	return nil
 }
 
 // reap waits for the end. The process stays a zombie until nothing can signal it any more, so that no signal ever reaches

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/daemon"
+	"netdelta/internal/native"
 	"netdelta/internal/procfile"
 )
 
@@ -125,20 +126,7 @@ func prepare(o Order) (path string, err error) {
 	if err := unix.Access(path, unix.X_OK); err != nil {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
-	if len(o.CPUs) == 0 {
-		return path, nil
-	}
-	var set unix.CPUSet
-	for _, c := range o.CPUs {
-		if c < 0 || c >= len(set)*64 {
-			return "", fmt.Errorf("there is no processor %d", c)
-		}
-		set.Set(c)
-	}
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return "", fmt.Errorf("pin to processors %v: %w", o.CPUs, err)
-	}
-	return path, nil
+	return path, native.Pin(o.CPUs...)
 }
 
 // kill ends a program that was started, and what it has started. One that has ended is no error.
