@@ -13,8 +13,7 @@ import (
 )
 
 // TestTestbed: testbeds whose nodes are SSH servers pass the suite of all testbeds, and leave the servers as they were.
-func TestTestbed(t *testing.T) {
-	t.Parallel()
+func TestTestbed(t *testing.T) { // not parallel: the suite sets the environment
 	f := newFarm(t, 2)
 	before := f.before(t)
 	s, err := ssh.Open(t.Context(), f.options())
@@ -53,8 +52,7 @@ func testTake(t *testing.T, f *farm, before []string) {
 }
 
 // TestOneServer: a single server has the whole lab, in its own namespaces.
-func TestOneServer(t *testing.T) {
-	t.Parallel()
+func TestOneServer(t *testing.T) { // not parallel: the suite sets the environment
 	f := newFarm(t, 1)
 	before := f.before(t)
 	s, err := ssh.Open(t.Context(), f.options())
