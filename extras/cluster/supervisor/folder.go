@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -11,9 +12,9 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
-	"golang.org/x/sys/unix"
 
 	"netdelta/internal/machine"
+	"netdelta/internal/owner"
 )
 
 // Folder is where a cluster keeps its files. A machine may have several clusters, each in a folder of its own.
@@ -60,19 +61,10 @@ func (f Folder) lock() (unlock func() error, err error) {
 	if err := f.make(); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(f.path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the cluster's lock: %w", err)
+	if unlock, err = owner.Lock(context.Background(), f.path("lock")); err != nil {
+		err = fmt.Errorf("lock the cluster's folder %s: %w", f, err)
 	}
-	for {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX)
-		if err == nil {
-			return file.Close, nil
-		}
-		if !errors.Is(err, unix.EINTR) {
-			return nil, errors.Join(fmt.Errorf("lock the cluster's folder %s: %w", f, err), file.Close())
-		}
-	}
+	return unlock, err
 }
 
 // sweep removes what an ended cluster left: its control groups, and its files but for the logs.

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"netdelta/internal/owner"
 )
 
 // Options say which image.
@@ -116,26 +118,10 @@ func full(err error) bool {
 
 // lock makes builders of the same folder wait for one another.
 func lock(ctx context.Context, dir string) (unlock func() error, err error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("lock the guest's image: %w", err)
+	if unlock, err = owner.Lock(ctx, filepath.Join(dir, "lock")); err != nil {
+		err = fmt.Errorf("wait for another that builds the guest's image: %w", err)
 	}
-	locked := make(chan error, 1)
-	go func() { locked <- unix.Flock(int(f.Fd()), unix.LOCK_EX) }()
-	select {
-	case err := <-locked:
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("lock the guest's image: %w", err), f.Close())
-		}
-		return f.Close, nil
-	case <-ctx.Done():
-		go func() { // whenever the other is done
-			if err := <-locked; err == nil {
-				_ = f.Close()
-			}
-		}()
-		return nil, fmt.Errorf("wait for another that builds the guest's image: %w", ctx.Err())
-	}
+	return unlock, err
 }
 
 func build(ctx context.Context, o Options, dir string) (Image, error) {

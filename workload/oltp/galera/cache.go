@@ -12,11 +12,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/daemon"
+	"netdelta/internal/owner"
 	"netdelta/unit"
 )
 
@@ -65,11 +65,11 @@ func (c cache) open(ctx context.Context, name string, build func(*os.File) error
 	if f, err := openWhole(path); err == nil {
 		return f, nil
 	}
-	lock, err := c.lock(ctx)
+	unlock, err := c.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = lock.Close() }() // nothing was written to it
+	defer func() { _ = unlock() }() // nothing was written to it
 	if f, err := openWhole(path); err == nil {
 		return f, nil // another program was faster
 	}
@@ -105,22 +105,11 @@ func openWhole(path string) (*os.File, error) {
 }
 
 // lock waits until no other program makes a template.
-func (c cache) lock(ctx context.Context) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(c.folder, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", c.folder, err)
+func (c cache) lock(ctx context.Context) (unlock func() error, err error) {
+	if unlock, err = owner.Lock(ctx, filepath.Join(c.folder, "lock")); err != nil {
+		err = fmt.Errorf("wait for another program that makes a database in %s: %w", c.folder, err)
 	}
-	err = daemon.Until(ctx, nil, 50*time.Millisecond, func(context.Context) error {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err != nil && !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			return daemon.FinalError{Err: err}
-		}
-		return err
-	})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("wait for another program that makes a database in %s: %w", c.folder, err), f.Close())
-	}
-	return f, nil
+	return unlock, err
 }
 
 // sweep removes what is in the way of a new template: a damaged one at its path, what builds that were killed have left, and all

@@ -109,7 +109,7 @@ func TestCacheIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = held.Close() }()
+	defer func() { _ = held() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := use(ctx, t, c, "d", nil); err != nil {
