@@ -124,6 +124,19 @@ func TestMoveOfTheClustersProduct(t *testing.T) {
 	}
 }
 
+// A network of which little is known is not called the fastest together with one that is.
+func TestOpenNetworkIsNotFastest(t *testing.T) {
+	run := runOf(measured("sockmap", "faster", -42, -40, -38), measured("macvlan", "unresolved", -50, 20, 180), measured("vxlan", "slower", 48, 50, 52))
+	run.Contrasts = []result.Contrast{{Cell: run.Deltas[0].Cell, Other: run.Deltas[2].Cell, Cheaper: run.Deltas[0].Cell}}
+	c, ok := insight.Choose(run)
+	if !ok || c.Best != "sockmap" || len(c.Tied) > 0 || !slices.Equal(c.Open, []string{"macvlan"}) {
+		t.Errorf("the choice is %+v, %v", c, ok)
+	}
+	if says := words.Summary(run)[0]; !strings.HasPrefix(says, "sockmap is fastest") || !strings.HasSuffix(says, "; too little is known of macvlan.") {
+		t.Errorf("the answer is %q", says)
+	}
+}
+
 // The best of the worst case is not the network with the lowest figure anywhere.
 func TestChoose(t *testing.T) {
 	near := func(d result.Delta) result.Delta { d.Placement = result.SameNode; return d }

@@ -106,8 +106,9 @@ type Choice struct {
 	Best, Worst string
 	// Least and Most are their greatest costs.
 	Least, Most result.Delta
-	// Tied are further networks that are not known to cost more than Best.
-	Tied []string
+	// Tied are further networks that are not known to cost more than Best. Of Open too little is known to
+	// say so: their own cost is unresolved, while the cost of Best is not.
+	Tied, Open []string
 	// Settings is how many settings it rests on: those in which something is known of a network. Of Unknown others nothing is.
 	Settings, Unknown int
 }
@@ -154,11 +155,15 @@ func Choose(run result.Run) (Choice, bool) {
 		if worst[name].Setting == c.Least.Setting {
 			differ = cheaper[[2]string{c.Least.Cell, worst[name].Cell}]
 		}
-		if !differ {
+		switch open := string(stats.Unresolved); {
+		case differ:
+		case worst[name].Verdict == open && c.Least.Verdict != open:
+			c.Open = append(c.Open, name)
+		default:
 			c.Tied = append(c.Tied, name)
 		}
 	}
-	return c, !slices.Contains(c.Tied, c.Worst)
+	return c, !slices.Contains(slices.Concat(c.Tied, c.Open), c.Worst)
 }
 
 // inverted is a delta seen from the other side: its baseline against its network. Only what an opportunity shows is turned.

@@ -95,7 +95,7 @@ func (p *page) added(r ranking, deltas []result.Delta) picture {
 	a := p.plain("t"+r.Setting.ID, unit, differenceLabel, deltas, false)
 	out := picture{
 		Of: r.Setting.ID, As: asAdded, Against: p.Baseline(), Axis: a.id, Heads: [3]string{r.Added, r.Confidence + " interval", "change"},
-		Says: "A bar is the difference from " + p.Baseline() + " and the line across its end the " + r.Confidence + " interval; a hollow bar is unresolved. Networks with the same letter are tied.",
+		Says: "A bar is the difference from " + p.Baseline() + " and the line across its end the " + r.Confidence + " interval; a hollow bar is unresolved. Networks with the same letter are not known to differ.",
 	}
 	for i, d := range deltas {
 		low, at, high, ok := change(d)

@@ -61,6 +61,14 @@ func Summary(run result.Run) []string {
 	return append(lines, strings.Join(parts, "; ")+".")
 }
 
+// littleKnown names the networks of which too little is known to hold them against the best, "" where there are none.
+func littleKnown(c insight.Choice) string {
+	if len(c.Open) == 0 {
+		return ""
+	}
+	return "; too little is known of " + List(c.Open)
+}
+
 // answer is the first sentence of a summary.
 func answer(run result.Run) string {
 	if c, ok := insight.Choose(run); ok {
@@ -70,13 +78,13 @@ func answer(run result.Run) string {
 			if c.Least.Verdict == string(stats.Faster) {
 				least = agree(len(best), "is", "are") + " fastest (%s), %s costs most (%s)"
 			}
-			return fmt.Sprintf("%s "+least+": %s.", List(best), amount(c.Least), c.Worst, amount(c.Most), Title(c.Most.Setting))
+			return fmt.Sprintf("%s "+least+": %s%s.", List(best), amount(c.Least), c.Worst, amount(c.Most), Title(c.Most.Setting), littleKnown(c))
 		}
 		says := agree(len(best), "costs", "cost") + " least over %s: %s at worst"
 		if c.Least.Verdict == string(stats.Faster) {
 			says = agree(len(best), "is", "are") + " faster over %s: %s at least"
 		}
-		return fmt.Sprintf("%s "+says+"; %s costs most: %s, %s.", List(best), known(c), amount(c.Least), c.Worst, amount(c.Most), Title(c.Most.Setting))
+		return fmt.Sprintf("%s "+says+"; %s costs most: %s, %s%s.", List(best), known(c), amount(c.Least), c.Worst, amount(c.Most), Title(c.Most.Setting), littleKnown(c))
 	}
 	for _, a := range run.Advice {
 		if a.Kind == KindChange {
