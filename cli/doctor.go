@@ -312,12 +312,12 @@ func examineOrphans() (finding, error) {
 		return finding{}, err
 	}
 	if len(orphans) == 0 {
-		return finding{Topic: "remains", OK: true, Says: "killed runs left nothing"}, nil
+		return finding{Topic: "leftovers", OK: true, Says: "killed runs left nothing"}, nil
 	}
 	var names []string
 	for _, o := range orphans {
 		names = append(names, o.String())
 	}
 	slices.Sort(names)
-	return finding{Topic: "remains", Says: "a killed run left " + strings.Join(names, ", "), Fix: "netdelta cleanup"}, nil
+	return finding{Topic: "leftovers", Says: "a killed run left " + strings.Join(names, ", "), Fix: "netdelta cleanup"}, nil
 }

@@ -213,7 +213,7 @@ func TestRootlessDoctor(t *testing.T) {
 	for _, f := range findings {
 		topics[f.Topic]++
 	}
-	for _, topic := range []string{"kernel", "pressure", "rights", "socket buffers", "ebpf", "network vxlan", "remains"} {
+	for _, topic := range []string{"kernel", "pressure", "rights", "socket buffers", "ebpf", "network vxlan", "leftovers"} {
 		if topics[topic] != 1 {
 			t.Errorf("%d findings about %s, want one", topics[topic], topic)
 		}
