@@ -184,7 +184,7 @@ func ebpfRouted() Network {
 	return Network{
 		Name:     "ebpf-routed",
 		Summary:  "eBPF at the devices (tcx) redirects packets from pod to pod, and from the underlay into pods; nodes route to each other's pods",
-		UsedBy:   []string{"Cilium with native routing, without kube-proxy"},
+		UsedBy:   []string{"Cilium native routing, without kube-proxy"},
 		Crossing: CrossPastStack,
 		FromNode: NodeRoutes,
 		Build: drafted(nil, func(d *draft) Plan {
