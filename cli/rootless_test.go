@@ -133,7 +133,7 @@ func TestRootlessCleanup(t *testing.T) {
 				return !slices.ContainsFunc(pids, func(pid int) bool { return !slices.Contains(agents, pid) })
 			})
 			if len(left) > 0 {
-				u.call(t, statusDone, "doctor").shows(t, "-- remains")
+				u.call(t, statusDone, "doctor").shows(t, "-- leftovers")
 			}
 			u.call(t, statusDone, verb...)
 			if now := running(t); len(now) > 0 {

@@ -82,7 +82,7 @@ func TestRequestSliders(t *testing.T) {
 		browsertest.Ask[bool](b, `(() => { for (const [id, v] of [['took', '`+c.at+`'], ['calls', '`+c.calls+`']]) {
 			const s = document.getElementById(id); s.value = v; s.dispatchEvent(new Event('input'));
 		} return true; })()`)
-		got := visible(b, "#matters tbody tr", "[...e.cells].map((c) => c.textContent).join('; ') + '; ' + e.className.slice(2)")
+		got := visible(b, "#matters tbody tr", "[...e.cells].map((c) => c.textContent.replaceAll('\u00a0', ' ')).join('; ') + '; ' + e.className.slice(2)")
 		var calls int
 		if err := json.Unmarshal([]byte(c.calls), &calls); err != nil {
 			t.Fatal(err)

@@ -142,8 +142,8 @@ func TestWhereItRan(t *testing.T) {
 	run, trials := usual().run(t)
 	trials = spoil(&run, trials)
 	for says, cluster := range map[string]*result.Cluster{
-		"wander with the machine,": nil, "this kernel and this machine;": nil, "by what the machine did meanwhile": nil,
-		"wander with the cluster,": {Name: "c"}, "these nodes and their kernel;": {Name: "c"}, "by what the cluster did meanwhile": {Name: "c"},
+		"wanders with the machine;": nil, "for this kernel and this machine alone": nil, "by what the machine did meanwhile": nil,
+		"wanders with the cluster;": {Name: "c"}, "for these nodes and their kernel alone": {Name: "c"}, "by what the cluster did meanwhile": {Name: "c"},
 	} {
 		run.Environment.Cluster = cluster
 		if !strings.Contains(text(t, run, trials), says) {
