@@ -125,7 +125,7 @@ func (c course) draw() template.HTML {
 			if r > 0 {
 				says := template.HTMLEscapeString(ui.Clean(c.names[i] + ": " + l.network + " " + words.Percent(r)))
 				points = append(points, fmt.Sprintf("%.1f,%.1f", x(i), y(r)))
-				dots = append(dots, fmt.Sprintf(`<a href="/run/%s" aria-label="%s" tabindex="-1"><circle class="dot k%d" cx="%.1f" cy="%.1f" r="2.5"><title>%[2]s</title></circle></a>`,
+				dots = append(dots, fmt.Sprintf(`<a href="/run/%s" aria-label='%s' tabindex="-1"><circle class="dot k%d" cx="%.1f" cy="%.1f" r="2.5"><title>%[2]s</title></circle></a>`,
 					url.PathEscape(c.names[i]), says, k%colours, x(i), y(r)))
 			}
 		}

@@ -328,7 +328,7 @@ func (c Config) countRules(socket *netlinkSocket, last Config) error {
 		}
 	})
 	if err != nil || generation == 0 {
-		return nil // a kernel without nftables
+		return nil //nolint:nilerr // a kernel without nftables
 	}
 	end := fmt.Sprintf("generation %d", generation)
 	if old := last[firewall()]; strings.HasSuffix(old, end) {
