@@ -95,7 +95,7 @@ func (t *Testbed) Moved(ctx context.Context) error {
 	now, err := t.driver.find(ctx, host)
 	switch {
 	case ctx.Err() != nil:
-		return nil //nolint:nilerr // whoever asked has gone
+		return nil //nolint:nilerr // the caller no longer waits
 	case err != nil:
 		return err
 	}
