@@ -109,16 +109,16 @@ func TestFlame(t *testing.T) {
 			return
 		}
 		before := host(t)
-		u.call(t, statusDone, "flame", "--network", "vxlan", "--vs", "bridge", "--workload", "tcp-stream", "--time", "1s", "--out", "profiles").
+		u.call(t, statusDone, "flame", "--network", "udp-tun", "--vs", "bridge", "--workload", "tcp-stream", "--time", "1s", "--out", "profiles").
 			shows(t, "Processor time for each GB", "difference")
-		for _, name := range []string{"flame.html", "vxlan.pb.gz", "bridge.folded"} {
+		for _, name := range []string{"flame.html", "udp-tun.pb.gz", "bridge.folded"} {
 			if info, err := os.Stat(filepath.Join(u.dir, "profiles", name)); err != nil || info.Size() == 0 {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		folded, err := os.ReadFile(filepath.Join(u.dir, "profiles", "vxlan.folded"))
-		if err != nil || !strings.Contains(string(folded), "vxlan_xmit") || !strings.Contains(string(folded), "pod0;") {
-			t.Errorf("the profile of vxlan has none of its functions: %v", err)
+		folded, err := os.ReadFile(filepath.Join(u.dir, "profiles", "udp-tun.folded"))
+		if err != nil || !strings.Contains(string(folded), "tun_net_xmit") || !strings.Contains(string(folded), "pod0;") {
+			t.Errorf("the profile of udp-tun has none of its functions: %v", err)
 		}
 		untouched(t, before)
 	})
