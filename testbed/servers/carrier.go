@@ -18,6 +18,8 @@ import (
 type Carrier interface {
 	// String is how the user named the machine.
 	String() string
+	// Address is the name or address of that, without a user and a port.
+	Address() string
 	// Begin brings the program to the machine and starts a supervisor there with an order, of which it fills in the address by which the
 	// machine was reached. The context covers the start. On an error nothing is left there.
 	Begin(ctx context.Context, order server.Order) (Link, error)

@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -137,7 +136,7 @@ func open(ctx context.Context, o Options, failed []error) (s *Servers, err error
 	nodes := make([]joined.Node, len(o.Machines))
 	each(o.Machines, func(i int, at Carrier) {
 		if s.links[i], s.machines[i], failed[i] = node(ctx, at, s.order(i)); failed[i] == nil {
-			nodes[i] = joined.Node{Machine: s.machines[i], Wires: server.Wires(s.wires, o.NIC.Card), Own: o.own(s.links[i].report.Card), Hosts: hosts(at.String(), s.links[i].report)}
+			nodes[i] = joined.Node{Machine: s.machines[i], Wires: server.Wires(s.wires, o.NIC.Card), Own: o.own(s.links[i].report.Card), Hosts: hosts(at, s.links[i].report)}
 		}
 	})
 	if err := errors.Join(failed...); err != nil {
@@ -185,18 +184,8 @@ func (o Options) own(c server.CardReport) *joined.Own {
 }
 
 // hosts are the names and addresses by which others know a machine; the first is how the user named it.
-func hosts(name string, r server.Report) []string {
-	all := []string{name, r.Host}
-	_, host, named := strings.Cut(name, "@")
-	if !named {
-		host = name
-	}
-	if bare, port, is := strings.Cut(strings.TrimPrefix(host, "["), "]:"); is && port != "" {
-		host = bare
-	} else if strings.Count(host, ":") == 1 {
-		host, _, _ = strings.Cut(host, ":")
-	}
-	all = append(all, host)
+func hosts(at Carrier, r server.Report) []string {
+	all := []string{at.String(), at.Address(), r.Host}
 	for _, c := range r.Cards {
 		for _, text := range c.Addresses {
 			if a, err := netip.ParsePrefix(text); err == nil {

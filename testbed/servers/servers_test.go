@@ -3,7 +3,6 @@ package servers
 import (
 	"context"
 	"net"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -57,22 +56,6 @@ func TestAsksTheSilent(t *testing.T) {
 		_ = m.Close()
 		<-served
 	})
-}
-
-// TestHosts: a machine is known by the host that the user named, without user and port, by its own name and by the addresses of its cards.
-func TestHosts(t *testing.T) {
-	r := server.Report{Host: "web1", Cards: []server.CardReport{{Addresses: []string{"10.0.0.1/24", "fd00::1/64"}}}}
-	for name, host := range map[string]string{"a": "a", "me@a": "a", "me@a:2222": "a", "[fd00::9]:22": "fd00::9", "me@fd00::9": "fd00::9", "10.1.1.1:22": "10.1.1.1"} {
-		all := hosts(name, r)
-		for _, want := range []string{host, "web1", "10.0.0.1", "fd00::1"} {
-			if !slices.Contains(all, want) {
-				t.Errorf("%s is known as %q, without %s", name, all, want)
-			}
-		}
-		if all[0] != name {
-			t.Errorf("%s is called %s", name, all[0])
-		}
-	}
 }
 
 // TestReachable: the way to a card is looked at by an address of IPv4 where it has one, and never by one that says nothing without its card.

@@ -22,15 +22,15 @@ func (n Node) String() string {
 	if n.Port == 0 {
 		return n.Host
 	}
-	if strings.Contains(n.address(), ":") {
-		user, _, _ := strings.Cut(n.Host, n.address())
-		return fmt.Sprintf("%s[%s]:%d", user, n.address(), n.Port)
+	if strings.Contains(n.Address(), ":") {
+		user, _, _ := strings.Cut(n.Host, n.Address())
+		return fmt.Sprintf("%s[%s]:%d", user, n.Address(), n.Port)
 	}
 	return fmt.Sprintf("%s:%d", n.Host, n.Port)
 }
 
-// address is the host without the user.
-func (n Node) address() string { return n.Host[strings.LastIndex(n.Host, "@")+1:] }
+// Address is the host without the user.
+func (n Node) Address() string { return n.Host[strings.LastIndex(n.Host, "@")+1:] }
 
 // ParseNodes reads a list of servers, separated by commas.
 func ParseNodes(list string) (nodes []Node, err error) {

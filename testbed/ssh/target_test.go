@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -94,6 +95,11 @@ func TestTarget(t *testing.T) {
 	}
 	s, err := ssh.Open(t.Context(), f.options())
 	must(t, err)
+	for _, host := range []string{"server1", f.names[1], "10.98.0.2"} { // its own name, the user's, and an address of another card
+		if site, err := s.Locate(t.Context(), host); err != nil || !slices.Equal(site.Nodes, f.names[1:]) {
+			t.Errorf("an endpoint at %s stands on %v: %v", host, site.Nodes, err)
+		}
+	}
 	bed, err := s.Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: network.Metal, Target: f.names[1], Link: testbed.Link{MTU: serverMTU}})
 	must(t, err)
 	if pods := bed.Pods(); pods[0].Address().String() != f.names[1] || pods[1].Address().String() != f.names[0] {

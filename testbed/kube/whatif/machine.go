@@ -29,6 +29,9 @@ var _ servers.Carrier = (*machine)(nil)
 // String implements servers.Carrier.
 func (m *machine) String() string { return m.node }
 
+// Address implements servers.Carrier.
+func (m *machine) Address() string { return m.node }
+
 // up is the node's pod.
 func (m *machine) up(ctx context.Context) (_ *kube.LivePod, err error) {
 	m.mu.Lock()
