@@ -39,7 +39,7 @@ type Plan struct {
 func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workloads []workload.Workload) (Plan, error) {
 	able := driver.Capabilities()
 	if able.SharesMachine {
-		if err := machine.CheckProc(); err != nil {
+		if err := errors.Join(machine.CheckProc(), machine.CheckScheduling()); err != nil {
 			return Plan{}, err
 		}
 	}

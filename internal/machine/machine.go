@@ -191,6 +191,20 @@ func CheckProc() error {
 	return nil
 }
 
+// CheckScheduling says what to do where this program has a real-time policy: agents inherit it, and one end of a connection that spins
+// then keeps its processor from the other.
+func CheckScheduling() error {
+	attr, err := unix.SchedGetAttr(0, 0)
+	if err != nil {
+		return fmt.Errorf("read the scheduling policy of this program: %w", err)
+	}
+	switch attr.Policy {
+	case unix.SCHED_FIFO, unix.SCHED_RR, unix.SCHED_DEADLINE:
+		return errors.New("this program runs under a real-time scheduling policy, by which two ends on one processor wait for each other; start it without chrt, or with chrt --other 0")
+	}
+	return nil
+}
+
 // OpenFiles is how many files this program may have open. The runtime has raised the limit as far as this user may.
 func OpenFiles() (int, error) {
 	var limit unix.Rlimit

@@ -1,13 +1,16 @@
 package machine
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
 )
 
 func TestDescribeThisMachine(t *testing.T) {
@@ -24,6 +27,25 @@ func TestDescribeThisMachine(t *testing.T) {
 	}
 	if e.Netdelta != "v1" || e.Arch == "" || e.CPU.Count == 0 || len(e.Boot) != 36 || e.Memory <= 0 || !strings.HasPrefix(e.GoVersion, "go") {
 		t.Errorf("the description lacks something: %+v", e)
+	}
+}
+
+// Two ends that spin on one processor in turn never give it up under a real-time policy: that is refused.
+func TestRealTimeIsRefused(t *testing.T) {
+	if err := CheckScheduling(); err != nil {
+		t.Fatal(err)
+	}
+	refused := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the thread ends with its policy
+		if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0); err != nil {
+			refused <- fmt.Errorf("take a real-time policy: %w", err)
+			return
+		}
+		refused <- CheckScheduling()
+	}()
+	if err := <-refused; err == nil || !strings.Contains(err.Error(), "start it without chrt") {
+		t.Errorf("a program under a real-time policy: %v", err)
 	}
 }
 
