@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -109,5 +112,89 @@ func TestTarget(t *testing.T) {
 		t.Errorf("a tunnel to an endpoint: %v", err)
 	}
 	must(t, errors.Join(bed.Close(), s.Close()))
+	f.unchanged(t, before, 5*time.Second)
+}
+
+// serveDatabase runs a MariaDB on one of the farm's servers, for a user with the password that password is the file of. Statements are run
+// by its administrator.
+func (f *farm) serveDatabase(t *testing.T, on int) (target, password string, query func(statements string) string) {
+	t.Helper()
+	server, client, install := require.Tool(t, "mariadbd"), require.Tool(t, "mariadb"), require.Tool(t, "mariadb-install-db")
+	require.Tool(t, "sysbench")
+	dir := t.TempDir()
+	password, socket, data := filepath.Join(dir, "password"), "--socket="+filepath.Join(dir, "socket"), "--datadir="+filepath.Join(dir, "data")
+	must(t, os.WriteFile(password, []byte(secret), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "init.sql"), []byte("create database bench;\ncreate user bench identified by '"+secret+"';\ngrant all on bench.* to bench;\n"), 0o600))
+	small := []string{"--no-defaults", "--user=root", data, "--innodb-log-file-size=4M", "--innodb-buffer-pool-size=32M"}
+	if out, err := exec.Command(install, append(small, "--auth-root-authentication-method=normal", "--skip-test-db")...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	args := append([]string{fmt.Sprintf("--net=/proc/%d/ns/net", f.servers[on].Process.Pid), server}, small...)
+	cmd := exec.Command("nsenter", append(args, socket, "--bind-address="+f.names[on], "--skip-name-resolve", "--userstat", "--innodb-flush-log-at-trx-commit=0",
+		"--init-file="+filepath.Join(dir, "init.sql"))...)
+	var said strings.Builder
+	cmd.Stderr = &said
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	ask := func(statements string) (string, error) {
+		out, err := exec.Command(client, "--no-defaults", socket, "--user=root", "--batch", "--skip-column-names", "--execute="+statements).CombinedOutput()
+		return strings.TrimSpace(string(out)), err
+	}
+	for until := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if _, err := ask("use bench"); err == nil {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatalf("the database does not answer: %s", said.String())
+		}
+	}
+	return fmt.Sprintf("mysql://bench@%s/bench", f.names[on]), password, func(statements string) string {
+		out, err := ask(statements)
+		if err != nil {
+			t.Fatalf("%s: %v: %s", statements, err, out)
+		}
+		return out
+	}
+}
+
+// secret is a password that is nowhere else.
+const secret = "S3cret,word"
+
+// TestDatabaseTarget: a database that runs on one of the servers already is measured from the other one, at its own address and from a
+// namespace over its card. Its password is not kept, and netdelta's tables are gone afterwards.
+func TestDatabaseTarget(t *testing.T) {
+	t.Parallel()
+	f := newFarm(t, 2)
+	p := newProgram(t, f.lan)
+	before := f.before(t)
+	target, password, query := f.serveDatabase(t, 0)
+	text := strings.NewReplacer("builds: 6, rounds: 3", "builds: 1, rounds: 1", "[tcp-rr]", "[oltp]").Replace(study)
+	run, said := p.run(t, text, "--builds", "1", "--nodes", f.nodes(), "--nic", "macvlan:eth0,10.99.0.100/24", "--networks", "metal,host", "--target", target,
+		"--target-password-file", password)
+	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
+	must(t, err)
+	for _, one := range contents.Trials {
+		if one.Failed != "" || one.Errors > 0 || one.Transactions == 0 {
+			t.Errorf("%s: %d transactions, %d errors, %s", one.Cell, one.Transactions, one.Errors, one.Failed)
+		}
+	}
+	if notes := strings.Join(run.Notes, "\n"); len(contents.Trials) != 3 || !strings.Contains(notes, "MariaDB") {
+		t.Errorf("there are %d trials, want two of the baseline and one over the card, and the notes are %s\n%s", len(contents.Trials), notes, said)
+	}
+	// The tables are filled from the database's own server.
+	asked := strings.Fields(query("select client from information_schema.client_statistics where client <> 'localhost' order by commit_transactions desc"))
+	given := slices.ContainsFunc(asked, func(at string) bool { return netip.MustParseAddr(at).Compare(netip.MustParseAddr("10.99.0.100")) >= 0 })
+	if len(asked) != 3 || asked[2] != f.names[0] || !slices.Contains(asked, f.names[1]) || !given {
+		t.Errorf("transactions came from %q: want most from %s and addresses that were given", asked, f.names[1])
+	}
+	if left := query("select count(*) from information_schema.tables where table_schema = 'bench'"); left != "0" {
+		t.Errorf("netdelta has left %s tables", left)
+	}
+	if out, err := exec.Command("grep", "-r", secret, filepath.Join(p.dir, "out")).CombinedOutput(); err == nil || strings.Contains(said, secret) {
+		t.Errorf("the password is in %s%s", out, said)
+	}
 	f.unchanged(t, before, 5*time.Second)
 }

@@ -237,9 +237,9 @@ func bodyLength(code int, header textproto.MIMEHeader) int64 {
 func unanswered(err error) error {
 	switch {
 	case errors.Is(err, unix.ECONNREFUSED):
-		return fmt.Errorf("%w: nothing listens on this port; is it the port of the Service, and does a ready pod stand behind it?", err)
+		return fmt.Errorf("%w: nothing listens on this port; is it the server's port, or its Service's with a ready pod behind it?", err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no answer within %s: does its Service have this port, is there a NetworkPolicy or a firewall before it? (%w)", holdWithin, err)
+		return fmt.Errorf("no answer within %s: is it the server's port, or its Service's, is there a NetworkPolicy or a firewall before it? (%w)", holdWithin, err)
 	case strings.Contains(err.Error(), "malformed HTTP"):
 		return fmt.Errorf("it does not speak HTTP/1.1 there: %w; is it a port of https or of another protocol?", err)
 	}

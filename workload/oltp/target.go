@@ -150,10 +150,10 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), ", 
 func denied(err error) error {
 	for number, fix := range map[string]string{
 		"using password: NO":  "give the password by --target-password-file or $NETDELTA_TARGET_PASSWORD",
-		"using password: YES": "see that --target-password-file or $NETDELTA_TARGET_PASSWORD has the user's password, and that the user may log in from any pod and node",
+		"using password: YES": "see that --target-password-file or $NETDELTA_TARGET_PASSWORD has the user's password, and that the user may log in from where clients stand",
 		"ERROR 1142":          "grant the user create, index, insert, update, delete, select and drop on the database",
 		"ERROR 1044":          "grant the user all on the database", "ERROR 1049": "name a database that is there: netdelta makes none",
-		"ERROR 2002": "is it the port of the Service, and does a ready pod stand behind it?", "ERROR 1130": "let the user log in from the addresses of pods and nodes",
+		"ERROR 2002": "is it the database's port, or its Service's with a ready pod behind it?", "ERROR 1130": "let the user log in from where clients stand",
 	} {
 		if strings.Contains(err.Error(), number) {
 			return fmt.Errorf("%w; %s", err, fix)
@@ -166,7 +166,7 @@ func denied(err error) error {
 func login(t workload.Target) (*daemon.Sandbox, error) {
 	for _, name := range []string{clientProgram, sysbench.Program} {
 		if _, err := daemon.Look(name); err != nil {
-			return nil, fmt.Errorf("%w: the image of the pods has to have %s and %s, of the packages mariadb-client-core and sysbench", err, clientProgram, sysbench.Program)
+			return nil, fmt.Errorf("%w: where clients stand (in Kubernetes, in the image of the pods) there has to be %s and %s, of the packages mariadb-client-core and sysbench", err, clientProgram, sysbench.Program)
 		}
 	}
 	password := t.Password.Reveal()

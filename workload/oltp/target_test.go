@@ -40,7 +40,7 @@ func TestDenied(t *testing.T) {
 	for said, fix := range map[string]string{
 		"ERROR 1045 (28000): Access denied for user 'u'@'h' (using password: NO)": "give the password by --target-password-file", "(using password: YES)": "has the user's password", "ERROR 1049 (42000): Unknown database 'x'": "netdelta makes none",
 		"ERROR 1142 (42000): CREATE command denied": "grant the user create", "ERROR 1105 (HY000): prohibits a table without a primary key": "without a primary key",
-		"ERROR 2002 (HY000): Can't connect": "port of the Service", "other": "other",
+		"ERROR 2002 (HY000): Can't connect": "the database's port", "other": "other",
 	} {
 		if err := denied(errors.New(said)); !strings.Contains(err.Error(), fix) {
 			t.Errorf("%s: got %v", said, err)
