@@ -111,12 +111,18 @@ func largest(ways []result.Way) string {
 func cards(servers []result.Server) string {
 	var all []string
 	for _, s := range servers {
-		text := fmt.Sprintf("%s %s:%s, MTU %d", s.Name, s.Mode, s.Card, s.MTU)
-		if s.Speed > 0 {
-			text += ", " + unit.BitsPerSecond(s.Speed).String()
-		}
-		if s.Bond != "" {
-			text += ", " + s.Bond
+		text := s.Name + " " + s.Mode + ":"
+		for i, c := range append([]result.ServerCard{s.ServerCard}, s.Further...) {
+			if i > 0 {
+				text += " and "
+			}
+			text += fmt.Sprintf("%s, MTU %d", c.Card, c.MTU)
+			if c.Speed > 0 {
+				text += ", " + unit.BitsPerSecond(c.Speed).String()
+			}
+			if c.Bond != "" {
+				text += ", " + c.Bond
+			}
 		}
 		all = append(all, text)
 	}

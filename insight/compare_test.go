@@ -317,7 +317,7 @@ func environments() (a, b result.Environment) {
 	a = result.Environment{
 		Netdelta: "v1", GoVersion: "go1", Kernel: "6.12", Arch: "x86_64", OS: "Debian", Hostname: "alpha", Memory: 8 * unit.GiB, Clock: "tsc",
 		CPU:       result.CPU{Model: "A", Count: 2, Governor: "powersave", Mitigations: "spectre_v1"},
-		Servers:   []result.Server{{Name: "a", Mode: "macvlan", Card: "bond0", MTU: 1500, Bond: "802.3ad, layer2"}},
+		Servers:   []result.Server{{Name: "a", Mode: "macvlan", ServerCard: result.ServerCard{Card: "bond0", MTU: 1500, Bond: "802.3ad, layer2"}}},
 		Sysctls:   map[string]string{"net.ipv4.tcp_congestion_control": "cubic", "net.ipv4.tcp_sack": "1"},
 		Versions:  map[string]string{"fio": "3.1"},
 		Measuring: []int{1},
@@ -329,7 +329,7 @@ func environments() (a, b result.Environment) {
 	b = result.Environment{
 		Netdelta: "v2", GoVersion: "go2", Kernel: "6.18", Arch: "aarch64", OS: "Fedora", Hostname: "beta", Memory: 16 * unit.GiB, Clock: "hpet",
 		Virtual: "kvm", CPU: result.CPU{Model: "B", Count: 64, Governor: "performance"},
-		Servers:   []result.Server{{Name: "a", Mode: "macvlan", Card: "bond0", MTU: 1500, Speed: 50e9, Bond: "802.3ad, layer3+4"}},
+		Servers:   []result.Server{{Name: "a", Mode: "macvlan", ServerCard: result.ServerCard{Card: "bond0", MTU: 1500, Speed: 50e9, Bond: "802.3ad, layer3+4"}, Further: []result.ServerCard{{Card: "eth2", MTU: 9000}}}},
 		Sysctls:   map[string]string{"net.ipv4.tcp_congestion_control": "bbr"},
 		Measuring: []int{2, 3},
 		Links: []result.Link{
@@ -357,7 +357,7 @@ func TestDifferences(t *testing.T) {
 		"kernel: kernel: 6.12 > 6.18", "kernel: system: Debian > Fedora", "kernel: mitigations: spectre_v1 >", "kernel: clock source: tsc > hpet",
 		"program: netdelta: v1 > v2", "program: Go: go1 > go2", "program: fio: 3.1 >",
 		"testbed: kind: lab > vm",
-		"testbed: cards of the servers: a macvlan:bond0, MTU 1500, 802.3ad, layer2 > a macvlan:bond0, MTU 1500, 50Gbit/s, 802.3ad, layer3+4",
+		"testbed: cards of the servers: a macvlan:bond0, MTU 1500, 802.3ad, layer2 > a macvlan:bond0, MTU 1500, 50Gbit/s, 802.3ad, layer3+4 and eth2, MTU 9000",
 		"testbed: processors measured on: CPU 1 > CPU 2, 3",
 		"testbed: MTU:  > 9000 host pod eth", "testbed: MTU: 1500 > 9000 host node eth",
 		"testbed: kind of device:  > veth host pod eth", "testbed: kind of device: vxlan > geneve vxlan node vxlan",

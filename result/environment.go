@@ -60,8 +60,17 @@ type Server struct {
 	OS      string `json:"os"`
 	Virtual string `json:"virtual,omitempty"`
 	CPU     CPU    `json:"cpu"`
-	// Card is what its node was joined by: the mode, the card, its driver and MTU, and its speed in bit/s, 0 where that is not known.
-	Mode   string `json:"mode"`
+	// Mode is how its node was joined by its card, and Further are the cards that it had besides.
+	Mode string `json:"mode"`
+	ServerCard
+	Further []ServerCard `json:"further,omitempty"`
+	// InterruptCounts are the interrupts of the machine's network cards that each processor took while it was measured, by its number.
+	InterruptCounts []uint64 `json:"interrupt_counts,omitempty"`
+}
+
+// ServerCard is a network card of a server.
+type ServerCard struct {
+	// Card is its name, MTU is in bytes, and Speed is in bit/s, 0 where it is not known.
 	Card   string `json:"card"`
 	Driver string `json:"driver,omitempty"`
 	MTU    int    `json:"mtu"`
@@ -71,8 +80,6 @@ type Server struct {
 	Interrupts string `json:"interrupts,omitempty"`
 	// Bond is how a card that is a bond shares what it sends among its links: "802.3ad, layer3+4".
 	Bond string `json:"bond,omitempty"`
-	// InterruptCounts are the interrupts of the machine's network cards that each processor took while it was measured, by its number.
-	InterruptCounts []uint64 `json:"interrupt_counts,omitempty"`
 }
 
 // Finding is something that the doctor found on the testbed, with the fix where it knows one.

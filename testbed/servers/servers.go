@@ -273,16 +273,23 @@ func (s *Servers) describe(ctx context.Context, e result.Environment) (result.En
 			e.Boot = "" // it was this machine's
 			e.CPU = r.CPU
 		}
-		e.Servers = append(e.Servers, result.Server{
-			Name: l.name, Kernel: r.Kernel, Arch: r.Arch, OS: r.OS, Virtual: r.Virtual, CPU: r.CPU,
-			Mode: s.options.NIC.Mode, Card: r.Names(), Driver: r.Card.Driver, MTU: r.Card.MTU, Speed: r.Card.Speed,
-			Queues: r.Card.Queues, Interrupts: r.Card.Interrupts, Bond: r.Card.Bond,
-		})
+		at := result.Server{
+			Name: l.name, Kernel: r.Kernel, Arch: r.Arch, OS: r.OS, Virtual: r.Virtual, CPU: r.CPU, Mode: s.options.NIC.Mode, ServerCard: recorded(r.Card),
+		}
+		for _, c := range r.Further {
+			at.Further = append(at.Further, recorded(c))
+		}
+		e.Servers = append(e.Servers, at)
 		notes = append(notes, fmt.Sprintf("node%d is %s: %d x %s%s, Linux %s; its node has %s", i, l.name, r.CPU.Count, r.CPU.Model, Isolated(r.CPU), r.Kernel, s.options.NIC.over(r.Chosen())))
 	}
 	e.Ways = s.ways(ctx)
 	e.Findings = append(e.Findings, s.wayFindings(e.Ways)...)
 	return e, append(notes, wayNotes(e.Ways)...), nil
+}
+
+// recorded is what a run's record has of a card.
+func recorded(c server.CardReport) result.ServerCard {
+	return result.ServerCard{Card: c.Name, Driver: c.Driver, MTU: c.MTU, Speed: c.Speed, Queues: c.Queues, Interrupts: c.Interrupts, Bond: c.Bond}
 }
 
 // Isolated says in words which processors are isolated from the scheduler; "" for none.

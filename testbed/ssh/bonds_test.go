@@ -57,7 +57,7 @@ func TestBondsInGuests(t *testing.T) {
 		t.Errorf("there are trials of %v\n%s", levels, said)
 	}
 	for _, s := range run.Environment.Servers {
-		if s.Card != "data+more" || s.Mode != "take" {
+		if s.Mode != "take" || s.Card != "data" || s.Interrupts == "" || len(s.Further) != 1 || s.Further[0].Card != "more" || s.Further[0].Interrupts == "" {
 			t.Errorf("the server is %+v", s)
 		}
 	}

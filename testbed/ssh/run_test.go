@@ -223,7 +223,7 @@ func TestWays(t *testing.T) {
 		found        int // the server's own card has 1500
 	}{
 		{servers.NIC{Mode: "macvlan", Addresses: netip.MustParsePrefix("fd00:99::10/64")}, 1400, 1500, 2}, // and so over IPv6
-		{servers.NIC{Mode: "take", Card: "eth1"}, 4000, 9000, 0},
+		{servers.NIC{Mode: "take", Card: "eth1+eth2"}, 4000, 9000, 0},
 	} {
 		o := f.options()
 		o.NIC = c.nic
@@ -238,6 +238,11 @@ func TestWays(t *testing.T) {
 		const tag = 4 // of a VLAN, for which there may be room
 		if usual.MTU < c.narrow || usual.MTU > c.narrow+tag || usual.MTU != e.Ways[2].MTU || e.Ways[0].MTU != c.wide || usual.Device != c.wide || usual.Why != "" {
 			t.Errorf("%s: the ways are %+v", c.nic.Mode, e.Ways)
+		}
+		for _, one := range e.Servers {
+			if cards := append([]result.ServerCard{one.ServerCard}, one.Further...); c.nic.Mode == "take" && (len(cards) != 2 || cards[0].Card != "eth1" || cards[1].Card != "eth2" || cards[1].Driver != "veth" || cards[1].MTU == 0) {
+				t.Errorf("the cards of %s are %+v", one.Name, cards)
+			}
 		}
 		said := strings.Join(notes, "\n")
 		for _, says := range []string{

@@ -30,15 +30,6 @@ type Report struct {
 // Chosen are the cards that the node has, or has devices over.
 func (r Report) Chosen() []CardReport { return append([]CardReport{r.Card}, r.Further...) }
 
-// Names is how the chosen cards are written: "eth2+eth3".
-func (r Report) Names() string {
-	text := r.Card.Name
-	for _, c := range r.Further {
-		text += "+" + c.Name
-	}
-	return text
-}
-
 // NetworkReport says why a server lacks a network; Why is "" where it has it.
 type NetworkReport struct {
 	Name string `json:"name"`
