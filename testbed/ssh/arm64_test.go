@@ -68,7 +68,7 @@ func TestArchitecturesInGuest(t *testing.T) {
 	p := newProgram(t, f.lan)
 	arm := filepath.Join(filepath.Dir(p.path), "netdelta-agent-arm64")
 	require.Program(t, "netdelta-agent", arm, "GOARCH=arm64")
-	text := strings.NewReplacer("builds: 6, rounds: 3", "builds: 2, rounds: 4", "burst: 2ms", "burst: 20ms").Replace(study)
+	text := strings.NewReplacer("builds: 6, rounds: 3", "builds: 2, rounds: 4", "burst: 2ms", "burst: 20ms", "90s", "15m").Replace(study)
 	run, _ := p.run(t, text, "--builds", "2", "--nodes", f.nodes())
 	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
 	must(t, err)

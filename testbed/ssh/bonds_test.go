@@ -17,7 +17,7 @@ placement: [cross-node]
 workloads: [{tcp-stream: {message: [16KiB], connections: [16]}}]
 factors: {mtu: [1500, 9000], link.count: [2], bond.mode: [balance-xor], bond.xmit_hash_policy: [layer2, layer3+4]}
 testbed: {kind: ssh, nodes: 3, nic: "take:data+more"}
-design: {burst: 20ms, builds: 1, rounds: 4, time_budget: 4m}
+design: {burst: 20ms, builds: 1, rounds: 2, time_budget: 15m}
 `
 
 // TestBondsInGuests: the MTU of cards that are taken from three servers, and a bond of them with its hash, are levels of one run. By their
