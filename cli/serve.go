@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,8 +21,11 @@ import (
 	"netdelta/report/ui"
 )
 
-// servedWidth is how many columns a comparison has on a page.
-const servedWidth = 110
+// How many columns a comparison has on a page, and on a phone.
+const (
+	servedWidth  = 110
+	servedNarrow = 46
+)
 
 func newServeCommand(env *environment) *cobra.Command {
 	var address string
@@ -86,11 +90,20 @@ func (env *environment) servePage(w io.Writer, folder string) (underWay bool, er
 	return m.Run.Ended == plan.Running, errors.Join(err, files.Close())
 }
 
-// serveComparison writes what changed between two run folders.
-func (env *environment) serveComparison(w io.Writer, before, after string) error {
+// serveComparison says what changed between two run folders.
+func (env *environment) serveComparison(before, after string) (serve.Comparison, error) {
 	c, err := env.compared(before, after, insight.Comparing{})
 	if err != nil {
-		return err
+		return serve.Comparison{}, err
 	}
-	return terminal.WriteComparison(w, c, ui.Terminal{Width: servedWidth, Unicode: true})
+	shown := serve.Comparison{Says: c.Says}
+	c.Says = "" // it stands first
+	for width, text := range map[int]*string{servedWidth: &shown.Wide, servedNarrow: &shown.Narrow} {
+		var out strings.Builder
+		if err := terminal.WriteComparison(&out, c, ui.Terminal{Width: width, Unicode: true}); err != nil {
+			return serve.Comparison{}, err
+		}
+		*text = out.String()
+	}
+	return shown, nil
 }

@@ -17,14 +17,15 @@ const (
 	AdviceLink                         // the links bound Settings
 	AdviceDisk                         // the disk bounds Settings
 	AdviceFree                         // Networks cost nothing that matters: there is nothing to change
-	AdviceFix                          // the doctor found Finding, which has a fix
+	AdviceFix                          // the doctor found Finding, which has a fix; Change would be it, where the run measured that and can't tell what it gains
+	AdviceWhatIf                       // Untried, changes of the cluster's own network, can be weighed on its nodes before they are made
 	AdviceLastResort                   // make Change where nothing else helps: the pod has no network of its own any more
 	AdviceMore                         // Open of Headlines deltas are unresolved
 	AdviceMove                         // Untried were not measured together with their alternatives
-	AdviceWhatIf                       // Untried, changes of the cluster's own network, can be weighed on its nodes before they are made
 	AdviceMTU                          // the links bound a run with small packets, and it was not measured with larger ones
 	AdviceLeftOut                      // the time budget left settings out
 	AdviceKernel                       // Networks are unsupported here
+	AdviceSight                        // Finding is what the doctor could not see
 )
 
 // Advice is an opportunity: a change that the run speaks for, or a run that would tell more. It is about costs alone; what
@@ -61,19 +62,33 @@ func Advise(run result.Run, direct []result.Delta) []Advice {
 	}
 	all = append(all, boundAdvice(parts)...)
 	all = append(all, free(run, parts)...)
-	for _, f := range run.Environment.Findings {
-		weighed := slices.ContainsFunc(all, func(a Advice) bool { return a.Change.Finding != nil && a.Change.Finding.Topic == f.Topic })
-		if f.Fix != "" && !weighed {
-			all = append(all, Advice{Kind: AdviceFix, Finding: f})
-		}
-	}
-	all = append(all, escapes...)
-	all = append(all, more(run)...)
-	all = append(all, questions(run)...)
+	fixes, sight := fixes(run, direct, all)
+	all = slices.Concat(all, fixes, weighable(run), escapes, more(run), questions(run), sight)
 	for i := range all {
 		all[i].Run = run
 	}
 	return all
+}
+
+// fixes are what the doctor found and no change among those advised puts right, and what it could not see.
+func fixes(run result.Run, direct []result.Delta, advised []Advice) (fixes, sight []Advice) {
+	for _, f := range run.Environment.Findings {
+		weighed := slices.ContainsFunc(advised, func(a Advice) bool { return a.Change.Finding != nil && a.Change.Finding.Topic == f.Topic })
+		switch {
+		case f.Fix == "" || weighed:
+		case f.Topic == TopicNodeAgent:
+			sight = append(sight, Advice{Kind: AdviceSight, Finding: f})
+		default:
+			a := Advice{Kind: AdviceFix, Finding: f}
+			for _, c := range networkChanges(run, direct) {
+				if c.hold(run); c.Finding != nil && c.Finding.Topic == f.Topic && len(c.Better) == 0 && len(c.Open) > 0 {
+					a.Change = c
+				}
+			}
+			fixes = append(fixes, a)
+		}
+	}
+	return fixes, sight
 }
 
 // free names networks that are the same as their baseline in every setting of a workload that was measured: changing them gains nothing.
@@ -186,23 +201,27 @@ func questions(run result.Run) []Advice {
 	return all
 }
 
-// untried are the changes within a system that a run has not measured: on its own networks, and on the nodes of its cluster.
+// untried are the changes within a system of which a run has measured one side.
 func untried(run result.Run, measured, lacking map[string]bool) []Advice {
-	var all []Advice
-	moves, cluster := movesOf(run), run.Environment.Cluster
-	if len(moves) > 0 && cluster != nil && cluster.Product != "" && !onNodesOfCluster(run) && len(run.Changes) == 0 {
-		all = append(all, Advice{Kind: AdviceWhatIf, Untried: moves})
-	}
 	move := Advice{Kind: AdviceMove}
-	for _, m := range moves {
+	for _, m := range movesOf(run) {
 		if measured[m.From.Network] && !measured[m.To.Network] && !lacking[m.To.Network] {
 			move.Untried = append(move.Untried, m)
 		}
 	}
-	if len(move.Untried) > 0 {
-		all = append(all, move)
+	if len(move.Untried) == 0 {
+		return nil
 	}
-	return all
+	return []Advice{move}
+}
+
+// weighable are the changes of a cluster's own product that a run on it can't tell of, and a run on its nodes can.
+func weighable(run result.Run) []Advice {
+	moves, cluster := movesOf(run), run.Environment.Cluster
+	if len(moves) == 0 || cluster == nil || cluster.Product == "" || onNodesOfCluster(run) || len(run.Changes) > 0 {
+		return nil
+	}
+	return []Advice{{Kind: AdviceWhatIf, Untried: moves}}
 }
 
 // small says whether bulk transfers were measured with usual packets alone.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"netdelta/experiment/plan"
 	"netdelta/insight"
 	"netdelta/network"
 	"netdelta/report/words"
@@ -105,6 +106,11 @@ func TestMoveOfTheClustersProduct(t *testing.T) {
 		t.Errorf("the doctor's finding: %q", fix)
 	}
 	run.Environment.Servers = []result.Server{{}}
+	for _, a := range advised(t, run, directly("vxlan-routed", measured("routed", "unresolved", -30, -13, 4))) {
+		if want := "can't be told yet: routed in place of vxlan-routed, -13% [-30, +4]"; a.Kind == words.KindFix && !strings.Contains(a.Why, want) {
+			t.Errorf("a change that was measured: %q does not say %q", a.Why, want)
+		}
+	}
 	all := advised(t, run, directly("vxlan-routed", measured("routed", "faster", -14, -13, -12)))
 	if got := saying(all, words.KindFix); len(got) != 0 {
 		t.Errorf("said twice: %q", got)
@@ -295,6 +301,30 @@ func TestAdviceOfTheDoctor(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"Look at clock: hpet: reading it is slow."}, saying(advised(t, run), words.KindFix)); diff != "" {
 		t.Errorf("advice of the doctor (-want +got):\n%s", diff)
+	}
+}
+
+// On a cluster the run that would weigh a fix stands next to it, before last resorts and more time; what the doctor could not see is last.
+func TestOrderOfAdviceOnACluster(t *testing.T) {
+	run := runOf(measured("pod", "slower", 70, 75, 80), measured("nodeport", "unresolved", -10, 5, 20))
+	run.Environment.Findings = []result.Finding{
+		{Topic: insight.TopicNodeAgent, Says: "cards were not looked at", Why: "little is known", Fix: "--node-agent"}, {Topic: "encapsulation", Says: "packets are encapsulated", Fix: "calico: vxlanMode CrossSubnet"},
+	}
+	run.Environment.Cluster, run.Options = &result.Cluster{Product: "calico-vxlan"}, map[string]string{"base-image": "busybox"}
+	var got []string
+	for _, a := range advised(t, run) {
+		got = append(got, a.Says[:12])
+	}
+	if want := []string{"Look at enca", "Measure on t", "If all else ", "Give the run", "See more of "}; !slices.Equal(got, want) {
+		t.Errorf("order %q, want %q", got, want)
+	}
+	all := advised(t, run)
+	if last := all[len(all)-1]; len(last.How) != 1 || !strings.HasPrefix(last.How[0], "netdelta advise --base-image busybox --node-agent") {
+		t.Errorf("how to see more: %q", last.How)
+	}
+	run.Advice, run.Ended, run.Goals = all, plan.EndedBudget, []result.Goal{{Goal: "nodeport.p50 > +20%", Verdict: result.GoalUnknown}}
+	if i := slices.IndexFunc(all, func(a result.Advice) bool { return strings.HasPrefix(a.Says, "Give the run") }); words.Next(run) != all[i].How[0] {
+		t.Errorf("for a goal that is unknown the next command is %q, and more time is had by %q", words.Next(run), all[i].How[0])
 	}
 }
 

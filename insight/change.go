@@ -88,7 +88,7 @@ func movesOf(run result.Run) []network.Move {
 // hold notes what the doctor found that a change puts right and, of one that was measured on a cluster's nodes, what the cluster's own pods do.
 func (c *Change) hold(run result.Run) {
 	ofProduct := len(c.Moves) > 0 && onNodesOfCluster(run) && c.Moves[0].From.Name == run.Environment.Cluster.Product
-	if ofProduct {
+	if ofProduct && len(c.Better) > 0 {
 		gain := c.Gain()
 		for _, d := range run.Deltas {
 			if d.Network == podNetwork && d.Setting == gain.Setting && d.Metric == gain.Metric {
@@ -103,8 +103,11 @@ func (c *Change) hold(run result.Run) {
 	}
 }
 
-// TopicEncapsulation is what the doctor calls packets that are encapsulated without need.
-const TopicEncapsulation = "encapsulation"
+// What the doctor calls some of its findings.
+const (
+	TopicEncapsulation = "encapsulation" // packets are encapsulated without need
+	TopicNodeAgent     = "node agent"    // without one a node's devices are not seen
+)
 
 // networkChanges sorts direct deltas by their networks. Changes to the baseline are its deltas seen from the other side.
 func networkChanges(run result.Run, direct []result.Delta) []Change {

@@ -39,9 +39,12 @@ type Runs struct {
 	Dir string
 	// Page writes the page of the run in a folder, computed from its journal, and says whether the run is under way.
 	Page func(w io.Writer, folder string) (underWay bool, err error)
-	// Compare writes in text what changed between the runs in two folders.
-	Compare func(w io.Writer, before, after string) error
+	// Compare says what changed between the runs in two folders.
+	Compare func(before, after string) (Comparison, error)
 }
+
+// Comparison is what changed between two runs: the answer in a sentence, and the rest as text for wide screens and for phones.
+type Comparison struct{ Says, Wide, Narrow string }
 
 // Handler answers for the list at /, for a run at /run/NAME, and for what changed at /compare?old=NAME&new=NAME.
 func (r Runs) Handler() http.Handler {
@@ -106,15 +109,22 @@ func (s *server) compare(w io.Writer, _ http.Header, r *http.Request) error {
 			return err
 		}
 	}
-	var text strings.Builder
-	if err := s.Compare(&text, folders[0], folders[1]); err != nil {
+	c, err := s.Compare(folders[0], folders[1])
+	if err != nil {
 		return err
 	}
-	lines := strings.Split(text.String(), "\n")
+	return page.New(compareLayout, page.Palette+style, "").Write(w, "a comparison", map[string]any{
+		"Old": names[0], "New": names[1], "Says": ui.Clean(c.Says), "Wide": cleanLines(c.Wide), "Narrow": cleanLines(c.Narrow),
+	})
+}
+
+// cleanLines is text whose lines are clean.
+func cleanLines(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
 	for i, l := range lines {
 		lines[i] = ui.Clean(l)
 	}
-	return page.New(compareLayout, page.Palette+style, "").Write(w, "a comparison", map[string]any{"Old": names[0], "New": names[1], "Text": strings.Join(lines, "\n")})
+	return strings.Join(lines, "\n")
 }
 
 // list shows all runs.

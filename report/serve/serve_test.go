@@ -72,9 +72,9 @@ func runs(t *testing.T) serve.Runs {
 			_, err := fmt.Fprintf(w, "page of %s", filepath.Base(folder))
 			return filepath.Base(folder) == "nightly-2", err
 		},
-		Compare: func(w io.Writer, before, after string) error {
-			_, err := fmt.Fprintf(w, "from %s to\n%s \x1b<script>", filepath.Base(before), filepath.Base(after))
-			return err
+		Compare: func(before, after string) (serve.Comparison, error) {
+			text := fmt.Sprintf("from %s to\n%s \x1b<script>", filepath.Base(before), filepath.Base(after))
+			return serve.Comparison{Says: "Nothing \x1bchanged.", Wide: text + "\n" + strings.Repeat("wide ", 22), Narrow: text + "\n" + strings.Repeat("small ", 7)}, nil
 		},
 	}
 }
@@ -89,7 +89,7 @@ func TestAnswers(t *testing.T) {
 		"/":                                      {200, []string{"nightly-2", "nightly &lt;b&gt; on lab, over 3 runs", "vxlan +30%", "bridge +30%"}, ""},
 		"/run/nightly-0":                         {200, []string{"page of nightly-0"}, ""},
 		"/run/nightly-2":                         {200, []string{"page of nightly-2"}, "5"},
-		"/compare?old=nightly-0&new=nightly-1":   {200, []string{"from nightly-0 to\nnightly-1 ?&lt;script&gt;"}, ""},
+		"/compare?old=nightly-0&new=nightly-1":   {200, []string{"Nothing ?changed.", "from nightly-0 to\nnightly-1 ?&lt;script&gt;"}, ""},
 		"/run/latest":                            {404, []string{"no such run"}, ""},
 		"/run/other":                             {404, nil, ""},
 		"/run/..%2f..":                           {404, nil, ""},
@@ -150,10 +150,23 @@ func TestListInBrowser(t *testing.T) {
 		b.Do(chromedp.Click(chromedp.CSS(`input[value="` + name + `"]`)))
 	}
 	b.Do(chromedp.Click(chromedp.CSS("#compare")), chromedp.WaitReady(chromedp.CSS("pre")))
-	if text := browsertest.Ask[string](b, `document.querySelector('pre').textContent`); text != "from nightly-0 to\nnightly-2 ?<script>" {
+	if text := browsertest.Ask[string](b, `document.querySelector('pre').textContent`); !strings.HasPrefix(text, "from nightly-0 to\nnightly-2 ?<script>\n") {
 		t.Errorf("the comparison says %q", text)
 	}
-	b.Accessible()
+	for _, width := range []int64{1400, 400} {
+		b.View(width, 900, "light")
+		b.Accessible()
+		if first := browsertest.Ask[string](b, `document.querySelector('h1 ~ .says').textContent`); first != "Nothing ?changed." {
+			t.Errorf("the answer is %q", first)
+		}
+		scrolls := `[document.documentElement, ...document.querySelectorAll('pre')].filter((e) => e.scrollWidth > e.clientWidth).length`
+		if n := browsertest.Ask[int](b, scrolls); n > 0 {
+			t.Errorf("at %d pixels %d parts of the comparison scroll sideways", width, n)
+		}
+		if n := browsertest.Ask[int](b, `[...document.querySelectorAll('pre')].filter((e) => e.offsetHeight > 0).length`); n != 1 {
+			t.Errorf("at %d pixels %d texts are shown", width, n)
+		}
+	}
 	if said := b.Complaints(); len(slices.DeleteFunc(said, func(c string) bool { return strings.Contains(c, "favicon") })) > 0 {
 		t.Errorf("the browser complains: %q", said)
 	}

@@ -105,7 +105,15 @@ func (p *Progress) show(text string) { _, _ = io.WriteString(p.w, text) }
 
 // line is a step as plain text.
 func (s Step) line() string {
-	return fmt.Sprintf("%3.0f%%  %s  %s", math.Floor(100*s.share()), s.left(), s.Text)
+	return s.figures(s.Text)
+}
+
+// figures are how much of a step is done, the time left, and its text.
+func (s Step) figures(text string) string {
+	if text != "" {
+		text = " · " + text
+	}
+	return fmt.Sprintf("%3.0f%%  %s%s", math.Floor(100*s.share()), s.left(), text)
 }
 
 // share is Done within its range.
@@ -128,7 +136,7 @@ func (s Step) left() string {
 // bar is a step as a line that is drawn again, one column short of the terminal: in the last one some would wrap.
 func (t Terminal) bar(s Step) string {
 	const full, empty = "━", "─"
-	text := fmt.Sprintf(" %3.0f%%  %s  %s", math.Floor(100*s.share()), s.left(), t.Text(s.Text))
+	text := " " + s.figures(t.Text(s.Text))
 	// The bar takes what the text leaves, in steps, so that it stands still while the text changes a little.
 	columns := max(min(max(t.Width/4, 8), 40), (t.Width-1-Columns(text))/barStep*barStep)
 	filled := int(s.share() * float64(columns))

@@ -167,7 +167,7 @@ func TestProgressInLines(t *testing.T) {
 	p.Note("vxlan failed")
 	p.Close()
 	p.Update(Step{Done: 1})
-	want := "  0%   0:10 left  build 1?\n 50%   0:05 left  build 1?\nvxlan failed\n"
+	want := "  0%   0:10 left - build 1?\n 50%   0:05 left - build 1?\nvxlan failed\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
@@ -182,7 +182,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	if n := strings.Count(out.String(), "\r"); n != 4 {
 		t.Errorf("drawn %d times in a second, want 4", n)
 	}
-	bar := "\r\x1b[2K━━━━━━━────────  50%   1:15 left  build 3 of 12, 9 network…"
+	bar := "\r\x1b[2K━━━━━━━────────  50%   1:15 left · build 3 of 12, 9 networ…"
 	if !strings.HasPrefix(out.String(), bar+"\r") {
 		t.Errorf("bar %q\nwant %q", strings.SplitAfter(out.String(), "…")[0], bar)
 	}
@@ -191,7 +191,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	p.Update(Step{Done: 2, Left: -1})
 	p.Close()
 	p.Close()
-	want := "\r\x1b[2Kvxlan failed\n\r\x1b[2K" + strings.Repeat("━", 40) + " 100%  --:-- left  \r\x1b[2K" // the bar takes what the text leaves
+	want := "\r\x1b[2Kvxlan failed\n\r\x1b[2K" + strings.Repeat("━", 40) + " 100%  --:-- left\r\x1b[2K" // the bar takes what the text leaves
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("after a note (-want +got):\n%s", diff)
 	}

@@ -72,10 +72,30 @@ func Advice(a insight.Advice) result.Advice {
 		r := findingRecipe(a.Finding, a.Run)
 		return result.Advice{
 			Kind: KindFix, Says: fmt.Sprintf("Look at %s: %s.", a.Finding.Topic, found(a.Finding)),
-			Why: "Found by the doctor; what a fix gains was not measured.", How: r.how, Undo: r.undo, Risk: r.risk,
+			Why: "Found by the doctor; " + gainOfFix(a.Change) + ".", How: r.how, Undo: r.undo, Risk: r.risk,
+		}
+	case insight.AdviceSight:
+		return result.Advice{
+			Kind: KindFix, Says: "See more of the nodes: " + strings.TrimSuffix(a.Finding.Says, ".") + ".", Why: "As it is, " + a.Finding.Why + ".",
+			How: []string{"netdelta advise" + on(a.Run, true) + " --node-agent   # in a namespace that admits it"},
 		}
 	}
 	return measure(a)
+}
+
+// gainOfFix says what the run knows of a fix that it does not advise by itself.
+func gainOfFix(c insight.Change) string {
+	if len(c.Open) == 0 {
+		return "what a fix gains was not measured"
+	}
+	d := c.Open[0]
+	for _, other := range c.Open { // the doctor's fix is about packets between nodes
+		if other.Placement == result.CrossNode {
+			d = other
+			break
+		}
+	}
+	return fmt.Sprintf("what it gains can't be told yet: %s in place of %s, %s %s", c.To, c.From, Gained(*gain(d)), inSetting(c, d))
 }
 
 // opportunity words a change.

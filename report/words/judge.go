@@ -78,7 +78,7 @@ func doubt(d insight.Doubt, c result.Change) string {
 	case insight.DoubtFloor:
 		return fmt.Sprintf("the change is no larger than what the null checks leave possible (%s)", roughly(*c.Floor))
 	case insight.DoubtChance:
-		return "among so many changes one may look like this by chance"
+		return "which may be chance: among so many deltas one may look like this"
 	}
 	return ""
 }

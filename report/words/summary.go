@@ -91,12 +91,17 @@ func answer(run result.Run) string {
 			return a.Says
 		}
 	}
+	var all []string
 	for _, part := range insight.Parts(run) {
 		if says := Conclusion(insight.Conclude(part)); says != "" && len(part.Headlines()) > 0 && insight.HasInterval(part.Headlines()[0]) {
-			return says
+			all = append(all, says)
 		}
 	}
-	return ""
+	// On one node and across nodes there are two answers; of more settings the first stands for all.
+	if len(all) > 2 {
+		all = all[:1]
+	}
+	return strings.Join(all, " ")
 }
 
 // amount is a delta's change, with its metric where more of it is better.
@@ -124,6 +129,11 @@ func Next(run result.Run) string {
 		return Resume(run)
 	}
 	if unknownGoals(run) > 0 && run.Ended == plan.EndedBudget {
+		for _, a := range run.Advice {
+			if len(a.How) > 0 && strings.HasPrefix(a.How[0], Resume(run)) {
+				return a.How[0] // that asks for more time, too: one figure for it
+			}
+		}
 		return Resume(run) + " --time-budget " + longer(insight.Advice{Run: run})
 	}
 	for _, a := range run.Advice {

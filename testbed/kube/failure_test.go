@@ -150,6 +150,10 @@ func TestMendable(t *testing.T) {
 		t.Errorf("quota: %v", err)
 	}
 	other := errors.New("other")
+	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "measured")
+	if err := withFix(missing); !errors.Is(err, missing) || !strings.HasSuffix(err.Error(), "kubectl create namespace measured") {
+		t.Errorf("a namespace that is not there: %v", err)
+	}
 	if err := withFix(other); !errors.Is(err, other) {
 		t.Errorf("another error became %v", err)
 	}

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -29,6 +30,10 @@ func (e *GuardedError) Error() string { return "the namespace does not admit the
 
 // withFix turns a refusal of the API server into an error that says what to do.
 func withFix(err error) error {
+	var status apierrors.APIStatus
+	if apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces" {
+		return fmt.Errorf("%w; make it: kubectl create namespace %s", err, status.Status().Details.Name)
+	}
 	if err == nil || !apierrors.IsForbidden(err) {
 		return err
 	}
