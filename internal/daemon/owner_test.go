@@ -79,14 +79,7 @@ func owner(t *testing.T, attr *syscall.SysProcAttr) (*exec.Cmd, io.Closer) {
 	cmd.Env = append(os.Environ(), ownerAsked+"="+strconv.Itoa(os.Getpid()))
 	cmd.SysProcAttr = attr
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in, out := require.Pipes(t, cmd)
 	if err := cmd.Start(); err != nil {
 		require.Need(t, "the right to make user namespaces", !errors.Is(err, unix.EPERM))
 		t.Fatal(err)

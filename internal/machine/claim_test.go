@@ -17,14 +17,7 @@ func claimed(t *testing.T, lock, journal string) (pid int) {
 	t.Helper()
 	require.Tool(t, "flock")
 	cmd := exec.CommandContext(t.Context(), "flock", "--nonblock", "--no-fork", lock, "sh", "-c", `exec 9>"$0"; echo; read _`, journal)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in, out := require.Pipes(t, cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/procfile"
+	"netdelta/internal/require"
 )
 
 func TestParseCPUs(t *testing.T) {
@@ -131,19 +132,13 @@ func TestThreadCPU(t *testing.T) {
 // What is below a process are its children and theirs, and what they use is theirs also when they have ended.
 func TestFamilyCPU(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c", "read line; sh -c 'read line </dev/null; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo done; sleep 60 & read line; kill $!; wait $!; true")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in, out := require.Pipes(t, cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	family := func() (pids []int, used time.Duration) {
 		t.Helper()
+		var err error
 		if pids, err = procfile.Below(os.Getpid()); err != nil {
 			t.Fatal(err)
 		}

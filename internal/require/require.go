@@ -132,3 +132,17 @@ func Program(t testing.TB, command, path string, env ...string) {
 		t.Fatalf("build %s: %v\n%s", command, err, out)
 	}
 }
+
+// Pipes are the standard input and output of a program that a test is about to start.
+func Pipes(t testing.TB, cmd *exec.Cmd) (io.WriteCloser, io.ReadCloser) {
+	t.Helper()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in, out
+}

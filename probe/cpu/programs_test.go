@@ -24,14 +24,7 @@ func TestProgramsCount(t *testing.T) {
 	// It starts a child for each line that it reads, and answers when the child has ended.
 	const serve = `while read line; do sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo done; done`
 	cmd := exec.Command("/bin/sh", "-c", serve)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in, out := require.Pipes(t, cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -60,14 +60,7 @@ func spaces(t *testing.T) *joined.Driver {
 		cmd.Env = append(os.Environ(), testbedtest.Role("machine"))
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 		cmd.Stderr = os.Stderr
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		in, out := require.Pipes(t, cmd)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

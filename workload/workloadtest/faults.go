@@ -21,6 +21,7 @@ import (
 	"netdelta/engine"
 	"netdelta/internal/leak"
 	"netdelta/internal/procfile"
+	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/workload"
 )
@@ -87,14 +88,7 @@ func Server(t testing.TB) (Process, netip.AddrPort) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), serverPort+"="+strconv.Itoa(int(port)))
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in, out := require.Pipes(t, cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

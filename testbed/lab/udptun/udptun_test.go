@@ -111,14 +111,7 @@ func testCarries(t *testing.T, local net.IP) {
 	}
 	cmd := exec.Command(os.Args[0], arguments...)
 	cmd.ExtraFiles = []*os.File{theirs, socket}
-	input, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	output, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	input, output := require.Pipes(t, cmd)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
