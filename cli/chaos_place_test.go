@@ -95,6 +95,18 @@ func fullOutput(c *chaos) {
 	c.said = "no space left on device; the page and the metrics are written"
 }
 
+// Unread messages hold no run.
+func unreadMessages(c *chaos) {
+	t := c.T
+	cmd := command(t, c.dir, three("--out", "run")...)
+	cmd.Stdout, cmd.Stderr = new(bytes.Buffer), unreadPipe(t, true)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, cmd).want(t, statusDone).shows(t, "bridge")
+	c.said = fmt.Sprintf("%d trials", len(trials(t, filepath.Join(c.dir, "run"))))
+}
+
 // A run needs no home: neither of a user nor of the machine.
 func readOnlyHomes(c *chaos) {
 	t := c.T

@@ -61,6 +61,7 @@ func faults() []faultRow {
 		{"a full disk", named, fullDisk, onLab},
 		{"the run folder vanishes", named, folderVanishes, onLab},
 		{"a full standard output", named, fullOutput, anywhere},
+		{"a standard error that is not read", survived, unreadMessages, onLab},
 		{"read-only homes", survived, readOnlyHomes, onLab},
 		{"few descriptors", named, fewDescriptors, onLab},
 		{"few descriptors that may be more", survived, fewDescriptorsAtFirst, onLab},

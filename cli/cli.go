@@ -48,6 +48,7 @@ type environment struct {
 	in        io.Reader
 	out, err  io.Writer
 	terminal  io.Writer // what out writes to: it tells whether a person is reading
+	console   io.Writer // what err writes to
 	getenv    func(string) string
 	workloads []workload.Workload
 	lab       *lab.Driver
@@ -61,14 +62,16 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	}
 	ctx, stop := untilSignalled()
 	defer stop()
-	answer := &answer{to: out, until: ctx.Done()}
-	env := &environment{in: in, out: answer, terminal: out, err: errw, getenv: os.Getenv, workloads: catalogue.Workloads(), lab: lab.NewDriver(network.Catalogue())}
+	answer, messages := &stream{to: out, until: ctx.Done()}, &stream{to: errw, until: ctx.Done(), most: messageMost}
+	env := &environment{
+		in: in, out: answer, terminal: out, err: messages, console: errw, getenv: os.Getenv, workloads: catalogue.Workloads(), lab: lab.NewDriver(network.Catalogue()),
+	}
 	root := newRoot(env)
 	asPlugin(root, os.Args[0])
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(answer)
-	root.SetErr(errw)
+	root.SetErr(messages)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil && answer.failed != nil {
 		err = fmt.Errorf("writing the answer: %w; nothing else went wrong", answer.failed)
@@ -79,17 +82,17 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	var exit *exitError
 	if errors.As(err, &exit) {
 		if msg := exit.err.Error(); msg != "" {
-			printError(errw, msg)
+			printError(messages, msg)
 		}
 		return exit.status
 	}
 	if ctx.Err() != nil {
-		printError(errw, interrupted(err))
+		printError(messages, interrupted(err))
 		return exitInterrupted
 	}
-	printError(errw, err.Error())
+	printError(messages, err.Error())
 	if isUsage(err) {
-		fmt.Fprintf(errw, "See '%s --help'.\n", cmd.CommandPath())
+		fmt.Fprintf(messages, "See '%s --help'.\n", cmd.CommandPath())
 		return exitUsage
 	}
 	return exitFailed

@@ -46,7 +46,7 @@ func (env *environment) progress(quiet bool) *progress {
 	if quiet {
 		return &progress{}
 	}
-	return &progress{shown: ui.NewProgress(env.err, ui.Detect(env.err, env.getenv))}
+	return &progress{shown: ui.NewProgress(env.err, ui.Detect(env.console, env.getenv))}
 }
 
 // Update implements experiment.Progress.

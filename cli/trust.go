@@ -56,7 +56,7 @@ func (env *environment) trusts(ctx context.Context, file string, demands []study
 // agrees asks the user. Where there is no terminal to ask on, the answer is no.
 func (env *environment) agrees(ctx context.Context) (bool, error) {
 	in, typed := env.in.(*os.File)
-	out, shown := env.err.(*os.File)
+	out, shown := env.console.(*os.File)
 	if !typed || !shown || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
 		return false, nil
 	}

@@ -29,7 +29,7 @@ netdelta/vm of your cache folder; nothing is installed, and it needs no rights. 
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newVMBuildCommand(env), newVMShowCommand(env), newVMExecCommand(env), newVMRemoveCommand(env))
+	cmd.AddCommand(newVMBuildCommand(env), promptly(newVMShowCommand(env)), newVMExecCommand(env), newVMRemoveCommand(env))
 	return cmd
 }
 
@@ -191,7 +191,8 @@ func (env *environment) vmExec(ctx context.Context, o vmExecOptions, command []s
 		fmt.Fprintf(env.err, "the guest (kernel %s, %s) was ready after %.1f s, %.1f s of processor time\n", g.Hello.Kernel, g.Machine.Accel,
 			g.Ready.Wall.Seconds(), g.Ready.CPU.Seconds())
 	}
-	p, err := g.Exec(ctx, vm.Command{Path: command[0], Args: command[1:], Env: o.env, Dir: o.dir, Stdout: env.out, Stderr: env.err})
+	stderr := &stream{to: env.console, until: ctx.Done()} // the program's own, of which nothing may be lost
+	p, err := g.Exec(ctx, vm.Command{Path: command[0], Args: command[1:], Env: o.env, Dir: o.dir, Stdout: env.out, Stderr: stderr})
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return withStatus(exitNoFile, err)
 	}

@@ -40,6 +40,9 @@ func (f *Folder) List(ctx context.Context) ([]Status, error) {
 	var all []Status
 	for _, name := range names {
 		s, err := f.Status(ctx, name)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if err != nil {
 			s = Status{Name: name, Trouble: err.Error()}
 		}
