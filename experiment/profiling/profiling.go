@@ -85,7 +85,7 @@ func burst(ctx context.Context, s *measure.Session, profiler *flame.Profiler, na
 		return Profiled{}, err
 	}
 	b, err := s.BurstUnrecorded(ctx, BurstLength)
-	p, stopErr := profiler.Stop(names)
+	p, stopErr := profiler.Stop(ctx, names)
 	if err := errors.Join(err, stopErr); err != nil {
 		return Profiled{}, err
 	}

@@ -2,6 +2,7 @@ package flame
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,7 +22,7 @@ func softIRQs() []string {
 }
 
 // drain empties the maps into samples.
-func (p *Profiler) drain(names map[uint32]string) (samples []Sample, lost int64, err error) {
+func (p *Profiler) drain(ctx context.Context, names map[uint32]string) (samples []Sample, lost int64, err error) {
 	r := reader{stacks: p.objects.Stacks, kernel: p.kernel, programs: p.programs, names: names}
 	var at tickPlace
 	var ticks uint64
@@ -29,7 +30,7 @@ func (p *Profiler) drain(names map[uint32]string) (samples []Sample, lost int64,
 	for all := p.objects.Ticks.Iterate(); all.Next(&at, &ticks); {
 		seen = append(seen, at)
 		s, err := r.sample(at)
-		if err != nil {
+		if err = errors.Join(err, ctx.Err()); err != nil {
 			return nil, 0, err
 		}
 		s.Ticks = int64(ticks)

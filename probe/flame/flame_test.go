@@ -2,6 +2,7 @@ package flame_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -70,7 +71,7 @@ func TestProfile(t *testing.T) {
 		before := processorTime(t)
 		burnHere(func() bool { return processorTime(t)-before >= long })
 		used := processorTime(t) - before
-		taken, err := p.Stop(names)
+		taken, err := p.Stop(t.Context(), names)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,4 +202,19 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// A profile that is no longer wanted is not read.
+func TestStopIsInterrupted(t *testing.T) {
+	p := open(t)
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	before := processorTime(t)
+	burnHere(func() bool { return processorTime(t)-before >= 20*time.Millisecond })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if taken, err := p.Stop(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("%d samples, error %v; want %v", len(taken.Samples), err, context.Canceled)
+	}
 }

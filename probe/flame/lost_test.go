@@ -39,7 +39,7 @@ func TestLostTicksAreCounted(t *testing.T) {
 			continue
 		}
 		time.Sleep(20 * time.Millisecond) // and samples of all other threads, if only idle ones
-		taken, err := p.Stop(nil)
+		taken, err := p.Stop(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

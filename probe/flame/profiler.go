@@ -1,6 +1,7 @@
 package flame
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -144,15 +145,15 @@ func (p *Profiler) all(request uint, what string) error {
 
 // Stop ends the looking and returns what was seen since Start. names gives the network namespaces of the testbed by the
 // number of their inode. The programs must be there still: their functions' names
-// are read from their files.
-func (p *Profiler) Stop(names map[uint32]string) (Profile, error) {
+// are read from their files. That takes seconds on a busy machine: where ctx ends meanwhile its error is returned, and all that is left to do is Close.
+func (p *Profiler) Stop(ctx context.Context, names map[uint32]string) (Profile, error) {
 	if err := p.all(unix.PERF_EVENT_IOC_DISABLE, "stop"); err != nil {
 		return Profile{}, err
 	}
 	taken := Profile{
 		Event: p.event, Period: time.Second / Rate, Duration: time.Since(p.started), Processors: len(p.counts),
 	}
-	samples, lost, err := p.drain(names)
+	samples, lost, err := p.drain(ctx, names)
 	if err != nil {
 		return Profile{}, fmt.Errorf("read the profile of the processors: %w", err)
 	}
