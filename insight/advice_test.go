@@ -143,6 +143,27 @@ func TestOpenNetworkIsNotFastest(t *testing.T) {
 	}
 }
 
+// Networks that can't be told from the best are named while they are few, and else counted.
+func TestManyTiedAreCounted(t *testing.T) {
+	deltas := []result.Delta{measured("macvlan", "slower", 9, 10, 11)}
+	for _, name := range []string{"routed", "bridge", "xdp"} {
+		deltas = append(deltas, measured(name, "slower", 10, 11, 12))
+	}
+	for n, want := range map[int]string{
+		2: "macvlan and routed cost least (+10%), vxlan most (+50%)",
+		4: "macvlan costs least (+10%), tied with 3 other networks, vxlan most (+50%)",
+	} {
+		run := runOf(append(deltas[:n:n], measured("vxlan", "slower", 48, 50, 52))...)
+		vxlan := run.Deltas[n]
+		for _, d := range run.Deltas[:n] {
+			run.Contrasts = append(run.Contrasts, result.Contrast{Cell: d.Cell, Other: vxlan.Cell, Cheaper: d.Cell})
+		}
+		if says := words.Summary(run)[0]; !strings.HasPrefix(says, want) {
+			t.Errorf("the answer is %q, want %q", says, want)
+		}
+	}
+}
+
 // The best of the worst case is not the network with the lowest figure anywhere.
 func TestChoose(t *testing.T) {
 	near := func(d result.Delta) result.Delta { d.Placement = result.SameNode; return d }

@@ -191,10 +191,7 @@ func evidence(c insight.Change) string {
 		if c.Choice.Settings == 1 && c.Choice.Unknown == 0 {
 			says = c.To + " costs the least of all networks there"
 		}
-		text += fmt.Sprintf("; %s: %s, against %s of %s", says, Percent(c.Choice.Least.Ratio), Percent(c.Choice.Most.Ratio), c.From)
-		if len(c.Choice.Tied) > 0 {
-			text += ", tied with " + List(c.Choice.Tied)
-		}
+		text += fmt.Sprintf("; %s: %s%s, against %s of %s", says, Percent(c.Choice.Least.Ratio), tiedWith(c.Choice.Tied), Percent(c.Choice.Most.Ratio), c.From)
 	}
 	text += forecast(c)
 	if c.Finding != nil {

@@ -69,22 +69,39 @@ func littleKnown(c insight.Choice) string {
 	return "; too little is known of " + List(c.Open)
 }
 
+// mostTied is how many networks a sentence names as tied with the best.
+const mostTied = 2
+
+// tiedWith says which networks can't be told from the best, "" where there are none. Many are counted.
+func tiedWith(tied []string) string {
+	switch n := len(tied); {
+	case n == 0:
+		return ""
+	case n > mostTied:
+		return fmt.Sprintf(", tied with %d other networks", n)
+	}
+	return ", tied with " + List(tied)
+}
+
 // answer is the first sentence of a summary.
 func answer(run result.Run) string {
 	if c, ok := insight.Choose(run); ok {
-		best := append([]string{c.Best}, c.Tied...)
+		best, many := append([]string{c.Best}, c.Tied...), ""
+		if len(c.Tied) > mostTied {
+			best, many = best[:1], tiedWith(c.Tied)
+		}
 		if c.Settings == 1 && c.Unknown == 0 {
-			least := agree(len(best), "costs", "cost") + " least (%s), %s most (%s)"
+			least := agree(len(best), "costs", "cost") + " least (%s)%s, %s most (%s)"
 			if c.Least.Verdict == string(stats.Faster) {
-				least = agree(len(best), "is", "are") + " fastest (%s), %s costs most (%s)"
+				least = agree(len(best), "is", "are") + " fastest (%s)%s, %s costs most (%s)"
 			}
-			return fmt.Sprintf("%s "+least+": %s%s.", List(best), amount(c.Least), c.Worst, amount(c.Most), Title(c.Most.Setting), littleKnown(c))
+			return fmt.Sprintf("%s "+least+": %s%s.", List(best), amount(c.Least), many, c.Worst, amount(c.Most), Title(c.Most.Setting), littleKnown(c))
 		}
 		says := agree(len(best), "costs", "cost") + " least over %s: %s at worst"
 		if c.Least.Verdict == string(stats.Faster) {
 			says = agree(len(best), "is", "are") + " faster over %s: %s at least"
 		}
-		return fmt.Sprintf("%s "+says+"; %s costs most: %s, %s%s.", List(best), known(c), amount(c.Least), c.Worst, amount(c.Most), Title(c.Most.Setting), littleKnown(c))
+		return fmt.Sprintf("%s "+says+"%s; %s costs most: %s, %s%s.", List(best), known(c), amount(c.Least), many, c.Worst, amount(c.Most), Title(c.Most.Setting), littleKnown(c))
 	}
 	for _, a := range run.Advice {
 		if a.Kind == KindChange {
