@@ -9,12 +9,13 @@ import (
 	"netdelta/result"
 )
 
-// bonded is a study whose levels are the MTU of taken cards, and by what a bond of them shares packets.
+// bonded is a study whose levels are the MTU of taken cards, and by what a bond of them shares packets. Its connections send no more
+// than is answered: streams fill their buffers, which an emulated guest takes long to empty.
 const bonded = `study: bonded
 baseline: host
 networks: [host, vxlan]
 placement: [cross-node]
-workloads: [{tcp-stream: {message: [16KiB], connections: [16]}}]
+workloads: [{tcp-rr: {message: [4KiB], connections: [16]}}]
 factors: {mtu: [1500, 9000], link.count: [2], bond.mode: [balance-xor], bond.xmit_hash_policy: [layer2, layer3+4]}
 testbed: {kind: ssh, nodes: 3, nic: "take:data+more"}
 design: {burst: 20ms, builds: 1, rounds: 2, time_budget: 15m}
