@@ -167,12 +167,12 @@ func (b *Beds) open(ctx context.Context, g Group, cells []result.Cell) (found *b
 
 // Close removes all beds.
 func (b *Beds) Close() error {
-	var errs []error
-	for key, bed := range b.beds {
-		errs = append(errs, bed.opened.Close())
-		delete(b.beds, key)
+	var all []func() error
+	for _, bed := range b.beds {
+		all = append(all, bed.opened.Close)
 	}
-	return errors.Join(errs...)
+	clear(b.beds)
+	return together(all)
 }
 
 // buildsOfPods is how many builds in a row use the same pods on nodes of others, where pods take seconds to come up. Each build has
@@ -301,19 +301,11 @@ func (m *Context) CloseKept() error {
 	free := m.kept.free
 	m.kept.free = nil
 	m.kept.mu.Unlock()
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	var errs []error
+	var all []func() error
 	for _, group := range free {
 		for _, held := range group {
-			all.Go(func() {
-				err := held.Close()
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, err)
-			})
+			all = append(all, held.Close)
 		}
 	}
-	all.Wait()
-	return errors.Join(errs...)
+	return together(all)
 }

@@ -273,19 +273,20 @@ func (b *Build) Close() error {
 	for _, s := range slices.Concat(b.Sessions, b.dropped) {
 		errs = append(errs, s.closeProbes())
 	}
-	var ended sync.WaitGroup // at once: each of them may hang
-	for _, a := range b.agents {
-		ended.Go(func() { _ = a.Close() }) // it is gone in any case
-	}
-	ended.Wait()
-	for _, release := range slices.Backward(b.releases) {
-		errs = append(errs, release())
-	}
+	atOnce(b.agents, func(_ int, a *agent.Agent) { _ = a.Close() }) // it is gone in any case
+	errs = append(errs, together(b.releases))
 	b.agents, b.releases = nil, nil
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("removing build %d: %w", b.Index+1, err)
 	}
 	return nil
+}
+
+// together releases testbeds, all at the same time.
+func together(releases []func() error) error {
+	errs := make([]error, len(releases))
+	atOnce(releases, func(i int, release func() error) { errs[i] = release() })
+	return errors.Join(errs...)
 }
 
 // agents are the ones of a testbed that cells use. With an external target or a volume, servers holds clients.

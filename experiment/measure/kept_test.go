@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +19,30 @@ type closing struct {
 }
 
 func (c *closing) Close() error { c.times++; return nil }
+
+// A build removes its testbeds at the same time: an interrupted run would wait for the kernel as often as there are networks.
+func TestBuildReleasesAtOnce(t *testing.T) {
+	var b Build
+	var all sync.WaitGroup
+	all.Add(3)
+	for range 3 {
+		b.hold(func() error {
+			all.Done()
+			all.Wait()
+			return errors.New("it was busy")
+		})
+	}
+	done := make(chan error, 1)
+	go func() { done <- b.Close() }()
+	select {
+	case err := <-done:
+		if err == nil || strings.Count(err.Error(), "it was busy") != 3 {
+			t.Errorf("the error is %v, want that of each testbed", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("a testbed waits until another one is removed")
+	}
+}
 
 // Pods serve as many builds as the decision says, and no further one where something failed in them.
 func TestPodsServeSixBuilds(t *testing.T) {

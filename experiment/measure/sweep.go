@@ -238,11 +238,11 @@ func holdUp(members []*Session, took []time.Duration) {
 	}
 }
 
-// atOnce runs f for all sessions at the same time: their agents are processes of their own.
-func atOnce(members []*Session, f func(i int, s *Session)) {
+// atOnce runs f for all members at the same time: what is waited for are processes of their own, or the kernel.
+func atOnce[M any](members []M, f func(i int, m M)) {
 	var all sync.WaitGroup
-	for i, s := range members {
-		all.Go(func() { f(i, s) })
+	for i, m := range members {
+		all.Go(func() { f(i, m) })
 	}
 	all.Wait()
 }
