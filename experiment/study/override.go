@@ -121,6 +121,9 @@ func (d *Design) override(o Overrides, set func(path, flag string)) {
 	replace(&d.Builds, o.Builds, "builds", set)
 	replace(&d.Rounds, o.Rounds, "rounds", set)
 	replace(&d.Blocks, o.Blocks, "blocks", set)
+	if o.Builds != nil && o.Blocks == nil && d.Blocks > 0 {
+		d.Blocks = *o.Builds // each block is a build
+	}
 	replace(&d.Seed, o.Seed, "seed", set)
 }
 

@@ -54,6 +54,19 @@ func TestOverride(t *testing.T) {
 	again(t, got)
 }
 
+// Where a study says how many blocks there are, a number of builds is one of them.
+func TestOverrideBuildsOfBlocks(t *testing.T) {
+	s := latency(t)
+	s.Design.Blocks = 10
+	got, err := s.Override(study.Overrides{Builds: ptr(5)}, known())
+	if err != nil || got.Design.Blocks != 5 {
+		t.Errorf("%d blocks, %v", got.Design.Blocks, err)
+	}
+	if got, err = s.Override(study.Overrides{Builds: ptr(5), Blocks: ptr(4)}, known()); err != nil || got.Design.Blocks != 4 {
+		t.Errorf("with --blocks: %d blocks, %v", got.Design.Blocks, err)
+	}
+}
+
 // The flag takes the place of all that the study says of families.
 func TestOverrideFamily(t *testing.T) {
 	s := latency(t)
