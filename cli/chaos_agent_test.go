@@ -50,7 +50,9 @@ func lostPod(c *chaos, signal syscall.Signal) {
 	c.ended(began)
 	var failed []result.Trial
 	whole := map[string]int{}
+	builds := 0 // on a busy machine the budget may have left the last ones out
 	for _, tr := range trials(t, folder) {
+		builds = max(builds, tr.Build+1)
 		if tr.Failed != "" {
 			failed = append(failed, tr)
 		} else {
@@ -66,9 +68,9 @@ func lostPod(c *chaos, signal syscall.Signal) {
 			t.Errorf("%s: the reason names no pod: %s", tr.ID(), tr.Failed)
 		}
 	}
-	for cell, builds := range whole {
-		if builds < 7 {
-			t.Errorf("%s was measured in %d builds, want 7 of 8 at least", cell, builds)
+	for cell, n := range whole {
+		if n < builds-1 {
+			t.Errorf("%s was measured in %d builds, want all of %d but one", cell, n, builds)
 		}
 	}
 	run := decode(t, call(t, dir, statusDone, "show", name, "--json").stdout)
@@ -89,17 +91,23 @@ func shared(t *testing.T, agents []int) []int {
 // all are all agents.
 func all(_ *testing.T, agents []int) []int { return agents }
 
-// overtime is how long after its budget of 6 s a run is ended that waits still, and what a busy machine adds.
+// shortBudget has room for the build that is struck on a machine that is busy, too: where there are processors, shortRun ends before. overtime
+// is how long after its budget a run is ended that waits still, and what a busy machine adds.
 const (
-	shortBudget = 6 * time.Second
+	shortBudget = 12 * time.Second
 	overtime    = 10 * time.Second
 )
+
+// shortRun are the arguments of a run of a few builds that a fault strikes.
+func (c *chaos) shortRun(args ...string) []string {
+	return c.run(append([]string{"small.yaml", "--builds", "5", "--time-budget", shortBudget.String(), "--out", "run"}, args...)...)
+}
 
 // Agents that hang cost their cells of a build, by name, and the run ends in its time.
 func stoppedAgents(c *chaos, which func(*testing.T, []int) []int) {
 	t := c.T
 	folder := filepath.Join(c.dir, "run")
-	cmd := start(t, c.dir, c.run("small.yaml", "--builds", "40", "--time-budget", shortBudget.String(), "--out", "run")...)
+	cmd := start(t, c.dir, c.shortRun()...)
 	awaitTrials(t, folder, 4)
 	began := time.Now()
 	for _, pid := range which(t, agentsOf(t, cmd)) {
@@ -130,7 +138,7 @@ func stoppedAgents(c *chaos, which func(*testing.T, []int) []int) {
 func stoppedTunnels(c *chaos) {
 	t := c.T
 	require.Need(t, "/dev/net/tun", hasFile("/dev/net/tun"))
-	cmd := start(t, c.dir, c.run("small.yaml", "--networks", "host,bridge,udp-tun", "--builds", "40", "--time-budget", shortBudget.String(), "--out", "run")...)
+	cmd := start(t, c.dir, c.shortRun("--networks", "host,bridge,udp-tun")...)
 	awaitTrials(t, filepath.Join(c.dir, "run"), 4)
 	began := time.Now()
 	agents, stopped := agentsOf(t, cmd), 0
@@ -166,7 +174,7 @@ func linkDown(c *chaos) {
 	t := c.T
 	nsenter := require.Tool(t, "nsenter")
 	folder := filepath.Join(c.dir, "run")
-	cmd := start(t, c.dir, c.run("small.yaml", "--builds", "40", "--time-budget", shortBudget.String(), "--out", "run")...)
+	cmd := start(t, c.dir, c.shortRun()...)
 	awaitTrials(t, folder, 4)
 	agents := alone(t, agentsOf(t, cmd))
 	require.Need(t, "a run that is under way still", len(agents) > 0)
@@ -196,7 +204,8 @@ func hog(c *chaos) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := start(t, c.dir, c.run("small.yaml", "--builds", "40", "--time-budget", shortBudget.String(), "--out", "run")...)
+	const budget = 30 * time.Second // nothing hangs: with more patience the load of other programs fails no trial
+	cmd := start(t, c.dir, c.run("small.yaml", "--builds", "5", "--time-budget", budget.String(), "--out", "run")...)
 	awaitTrials(t, filepath.Join(c.dir, "run"), 4)
 	began := time.Now()
 	load := exec.CommandContext(t.Context(), require.Tool(t, "taskset"), "--cpu-list", strconv.Itoa(cpus[len(cpus)-1]), "sh", "-c", "while :; do :; done")
@@ -213,7 +222,7 @@ func hog(c *chaos) {
 		t.Fatal(err)
 	}
 	whole, failed := c.count("run")
-	if failed > 0 || c.took > shortBudget+overtime {
+	if failed > 0 || c.took > budget+overtime {
 		t.Errorf("%d trials failed; the run ended %v after the load began", failed, c.took)
 	}
 	disturbed := 0
