@@ -127,6 +127,14 @@ design: {blocks: 1, time_budget: 5m}
 `)
 	finish(t, longCommand(t, dir, append([]string{"run", "ceph.yaml", "--node-agent", "--out", "run"}, flags...)...)).want(t, statusDone)
 	wantServices(t, filepath.Join(dir, "run"), "ceph-mon.a", "ceph-osd.0", "ceph-osd.1", "ceph-osd.2")
+	run, err := result.Load(filepath.Join(dir, "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The record has the daemons' nodes, too, with their kernels.
+	if nodes := run.Environment.Cluster.Nodes; len(nodes) != 4 || slices.ContainsFunc(nodes, func(n result.ClusterNode) bool { return n.Kernel == "" || n.CPU.Count == 0 }) {
+		t.Errorf("the nodes are %+v", nodes)
+	}
 	for _, tr := range trials(t, filepath.Join(dir, "run")) {
 		if tr.Path == nil || !tr.Path.OK || len(tr.Path.Hops) == 0 {
 			t.Errorf("%s is not proved: %+v", tr.ID(), tr.Path)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -129,9 +128,6 @@ func (m *Context) openGroup(ctx context.Context, b *Build, g Group) []*Session {
 	}
 	if b.sweeps && m.able.OwnsNodes {
 		agents.sweeper, err = m.sweeperOf(ctx, b, agents.client.Pod())
-	}
-	if err == nil && !m.able.SharesMachine {
-		err = m.Observed.meet(ctx, slices.AppendSeq([]*agent.Agent{agents.client}, maps.Values(agents.servers)))
 	}
 	if err == nil {
 		err = m.Observed.Look(ctx, tb, g.Network)
@@ -357,8 +353,13 @@ func (m *Context) startAgent(ctx context.Context, b *Build, pod testbed.Pod) (*a
 		return nil, err
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.agents = append(b.agents, a)
+	b.mu.Unlock()
+	if !m.able.SharesMachine {
+		if err := m.Observed.meet(ctx, a); err != nil {
+			return a, fmt.Errorf("looking at node %s: %w", pod.Node(), err)
+		}
+	}
 	return a, nil
 }
 

@@ -69,26 +69,24 @@ func appendOnce(known []string, more ...string) []string {
 	return known
 }
 
-// meet asks agents on other machines what those are, once for each node.
-func (o *Observed) meet(ctx context.Context, agents []*agent.Agent) error {
-	for _, a := range agents {
-		node := a.Pod().Node()
-		o.mu.Lock()
-		_, known := o.nodes[node]
-		o.mu.Unlock()
-		if known {
-			continue
-		}
-		about, err := a.Machine(ctx)
-		if err != nil {
-			return err
-		}
-		o.mu.Lock()
-		o.nodes[node] = about
-		o.mu.Unlock()
-		if about.SoftirqTime == string(softirq.Separate) {
-			o.unknown([]string{fmt.Sprintf("processor time of soft interrupts of node %s: its kernel accounts for them apart", node)})
-		}
+// meet asks an agent on another machine what that is, once for each node.
+func (o *Observed) meet(ctx context.Context, a *agent.Agent) error {
+	node := a.Pod().Node()
+	o.mu.Lock()
+	_, known := o.nodes[node]
+	o.mu.Unlock()
+	if known {
+		return nil
+	}
+	about, err := a.Machine(ctx)
+	if err != nil {
+		return err
+	}
+	o.mu.Lock()
+	o.nodes[node] = about
+	o.mu.Unlock()
+	if about.SoftirqTime == string(softirq.Separate) {
+		o.unknown([]string{fmt.Sprintf("processor time of soft interrupts of node %s: its kernel accounts for them apart", node)})
 	}
 	return nil
 }
