@@ -187,7 +187,7 @@ func twentyRuns(c *chaos) {
 func clockSteps(c *chaos) {
 	t := c.T
 	guestImage(t)
-	const script = `/netdelta run /study.yaml --builds 4 --out /ran --quiet >/dev/null & run=$!
+	const script = `/netdelta run /study.yaml --builds 4 --time-budget 10m --out /ran --quiet >/dev/null & run=$!
 		while kill -0 $run 2>/dev/null; do
 			date -s @$(($(date +%s) + 3600)) >/dev/null; sleep 1
 			date -s @$(($(date +%s) - 3600)) >/dev/null; sleep 1
