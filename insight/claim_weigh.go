@@ -143,9 +143,14 @@ func (a *answer) confirmed(o Options) bool {
 }
 
 // beyondFloor says whether a direction is no artefact that the null check leaves possible. It is asked only where the clause
-// claims a bare difference from nothing; a figure is its own floor.
+// claims a bare difference from nothing; an interval within figures is no direction.
 func (a *answer) beyondFloor() bool {
 	return !a.changes() && a.bound() != 0 || math.Abs(a.estimate.Center) > a.floor
+}
+
+// farOutside says whether the estimate is further from what the clause allows than the null check leaves possible.
+func (a *answer) farOutside() bool {
+	return a.outside() && math.Abs(a.estimate.Center-a.bound()) > a.floor
 }
 
 // outside says whether the whole interval lies beyond what the clause allows.
@@ -173,7 +178,7 @@ func (j *claimJudge) contradict(answers []answer, methods int) {
 	}
 	for k, p := range j.options.family(alone) {
 		a := &answers[family[k]]
-		if a.outside() && a.beyondFloor() && p*float64(methods) < j.options.stats(a.metric).ClaimLevel() {
+		if a.farOutside() && p*float64(methods) < j.options.stats(a.metric).ClaimLevel() {
 			a.verdict = Contradicted
 		}
 	}

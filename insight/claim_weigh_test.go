@@ -39,10 +39,12 @@ func TestClaimsMindTheNullCheck(t *testing.T) {
 		"p50 of vxlan below macvlan where message=300":                      insight.Contradicted,
 		"p50 of bridge changes between message=300 and message=1024":        insight.Undecided, // 5%, and the floors add up to 6%
 		"p50 of vxlan changes between message=300 and message=1024":         insight.Confirmed,
-		"p50 of macvlan within 0.5% of bridge where message=300":            insight.Contradicted, // a figure needs no floor
+		"p50 of macvlan within 0.5% of bridge where message=300":            insight.Undecided, // 1%, and the floor is 3%
+		"p50 of macvlan within 0.5% of vxlan where message=300":             insight.Contradicted,
 		"p50 of bridge above macvlan by 0.5%..1.5% where message=300":       insight.Confirmed,
 		"p50 of vxlan, bridge above host by 4%..30% where message=1024":     insight.Confirmed,
-		"p50 of vxlan, bridge above host by 5%..30% where message=1024":     insight.Contradicted, // 6% less 1.5%
+		"p50 of vxlan, bridge above host by 5%..30% where message=1024":     insight.Undecided, // 6% less 1.5%
+		"p50 of vxlan, bridge above host by 10%..30% where message=1024":    insight.Contradicted,
 		"p50 of host at most 5.5% below bridge, macvlan where message=1024": insight.Confirmed,
 	} {
 		run.Claims = []result.Claim{{Expect: statement}}
