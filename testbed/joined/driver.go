@@ -15,6 +15,7 @@ import (
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
+	"netdelta/unit"
 )
 
 // Node is a machine that a node is on.
@@ -56,6 +57,8 @@ type Shared struct {
 	OneMAC bool
 	// Addresses are the nodes' own, by wire, then by node; nil takes them from the wires' segments.
 	Addresses [][]netip.Prefix
+	// MTU is the largest that wires can have over the machines' cards, in bytes; 0 where it is not known.
+	MTU unit.Bytes
 }
 
 // ShareLink says that all wires lead to one link. Pods whose frames would be on that link themselves are refused: it takes the nodes' own
@@ -162,6 +165,11 @@ func (d *Driver) plan(spec testbed.Spec, name string) (network.Topology, network
 	}
 	if d.whole() {
 		return t, whole, nil
+	}
+	if most := d.shared.MTU; most != 0 && t.MTU > most && !whole.Found {
+		return t, network.Plan{}, &network.NotPossibleError{
+			Network: name, Condition: fmt.Sprintf("mtu=%d", t.MTU), Why: fmt.Sprintf("the machines' cards have an MTU of %d, and stay as they are", most),
+		}
 	}
 	if err := d.shared.takes(n, whole); err != nil {
 		return t, network.Plan{}, err

@@ -23,7 +23,7 @@ func TestShared(t *testing.T) {
 		first := netip.AddrFrom4(a)
 		given = append(given, []netip.Prefix{netip.PrefixFrom(first, 24), netip.PrefixFrom(first.Next(), 24)})
 	}
-	driver.ShareLink(joined.Shared{First: 16, OneMAC: true, Addresses: given})
+	driver.ShareLink(joined.Shared{First: 16, OneMAC: true, Addresses: given, MTU: 1500})
 	for w := range 2 {
 		bed, err := driver.Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "vxlan"})
 		if err != nil {
@@ -43,6 +43,10 @@ func TestShared(t *testing.T) {
 		if err := at.Fit(t.Context(), pods[0], pods[1], at.Plan().PathMTU(0, 1)); err != nil {
 			t.Error(err)
 		}
+	}
+	_, refused := errors.AsType[*network.NotPossibleError](driver.Supports(t.Context(), testbed.Spec{Network: "host", Link: testbed.Link{MTU: 1501}}))
+	if !refused {
+		t.Error("wires over cards of MTU 1500 may have one of 1501")
 	}
 	for _, c := range []struct {
 		network string

@@ -150,7 +150,11 @@ func open(ctx context.Context, o Options, failed []error) (s *Servers, err error
 		s.trip = max(s.trip, time.Since(asked))
 	}
 	s.Driver = joined.NewDriver(o.Kind, server.Networks(), nodes)
-	s.Driver.ShareLink(joined.Shared{First: common.first, OneMAC: server.OneMAC(o.NIC.Mode), Addresses: addresses})
+	shared := joined.Shared{First: common.first, OneMAC: server.OneMAC(o.NIC.Mode), Addresses: addresses}
+	if o.NIC.Mode == server.Macvlan || o.NIC.Mode == server.IPVlan {
+		shared.MTU = s.MTU()
+	}
+	s.Driver.ShareLink(shared)
 	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
 	s.watch = func(m *joined.Machine) { s.asking.Go(func() { ask(asking, m, o.Silence) }) }
@@ -220,6 +224,16 @@ func (s *Servers) Reports() (all []server.Report) {
 		all = append(all, l.report)
 	}
 	return all
+}
+
+// MTU is the least of the machines' cards, in bytes.
+func (s *Servers) MTU() (least unit.Bytes) {
+	for _, r := range s.Reports() {
+		if mtu := unit.Bytes(r.Card.MTU); least == 0 || mtu < least {
+			least = mtu
+		}
+	}
+	return least
 }
 
 // ask asks a machine whether it is there when nothing was said for a quarter of the time that it may be silent, and ends the conversation with

@@ -15,7 +15,6 @@ import (
 	kubernetes "netdelta/testbed/kube/provider"
 	"netdelta/testbed/kube/survey"
 	"netdelta/testbed/servers"
-	"netdelta/unit"
 )
 
 // Kind is the name of the kind of testbed: its networks are not a cluster's networks of the same names.
@@ -139,16 +138,6 @@ func (n *Nodes) Capabilities() testbed.Capabilities {
 		return e, append(notes, more...), err
 	}
 	return all
-}
-
-// MTU is the least of the nodes' cards.
-func (n *Nodes) MTU() (least unit.Bytes) {
-	for _, r := range n.Reports() {
-		if mtu := unit.Bytes(r.Card.MTU); least == 0 || mtu < least {
-			least = mtu
-		}
-	}
-	return least
 }
 
 // possible says what the cluster's own networks can't do here.
