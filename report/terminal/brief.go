@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"netdelta/insight"
+	"netdelta/network"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
@@ -48,7 +49,20 @@ func (p *page) brief() {
 		p.entry("left out", unit.Counted(n, "cell")+", by the time budget or as the study says")
 	}
 	p.entry("claims", p.verdicts())
+	p.usedBy()
 	p.list("note", p.run.Notes)
+}
+
+// usedBy names the products of networks that a table had no room for.
+func (p *page) usedBy() {
+	users := network.Users()
+	var all []string
+	for _, name := range p.unnamed {
+		if names := users[name]; len(names) > 0 {
+			all = append(all, name+": "+strings.Join(names[:min(2, len(names))], ", "))
+		}
+	}
+	p.entry("used by", strings.Join(all, "; "))
 }
 
 // rest says in parts what the figures rest on.

@@ -35,6 +35,7 @@ func (p *page) reliability() {
 	p.list("skipped", p.absent(false))
 	p.list("warning", p.warnings())
 	p.list("doctor", words.Findings(p.run.Environment.Findings))
+	p.usedBy()
 	p.list("note", p.run.Notes)
 }
 

@@ -78,6 +78,15 @@ func TestBrief(t *testing.T) {
 			t.Errorf("%q in the short form: %v\n%s", text, got, &brief)
 		}
 	}
+	for width, below := range map[int]bool{80: true, 140: false} {
+		var out strings.Builder
+		if err := Write(&out, run, View{Terminal: ui.Terminal{Width: width, Unicode: true}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(out.String(), "\nused by "); got != below {
+			t.Errorf("%d columns: products stand below the tables: %v\n%s", width, got, &out)
+		}
+	}
 	for _, text := range []string{"clock: hpet", "Applications against raw figures"} {
 		if !strings.Contains(whole.String(), text) {
 			t.Errorf("-v lacks %q", text)

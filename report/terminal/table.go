@@ -240,6 +240,11 @@ func (p *page) layout(t table) layout {
 		if l.bar > 0 && l.bar < never && len(l.after) > 0 {
 			return l
 		}
+		for _, d := range t.deltas {
+			if d.Network != d.Baseline && !slices.Contains(p.unnamed, d.Network) {
+				p.unnamed = append(p.unnamed, d.Network)
+			}
+		}
 	}
 	return p.choose(
 		layout{before: all, after: []column{added, value, tail, cpu, verdict}, least: barEnough},

@@ -71,6 +71,8 @@ type page struct {
 	terminal ui.Terminal
 	view     View
 	run      result.Run
+	// unnamed are the networks whose products a table has no room for.
+	unnamed []string
 }
 
 // line prints pieces as a line, without blanks at its end.
