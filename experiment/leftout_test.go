@@ -21,15 +21,15 @@ func TestLeftOutInTheFirstBuild(t *testing.T) {
 	run := mustRun(t, c)
 	skipped := 0
 	for _, cell := range run.Cells {
-		if across := cell.Placement == result.CrossNode; (cell.Skipped != "") != across {
+		if within := cell.Placement == result.SameNode; (cell.Skipped != "") != within {
 			t.Errorf("%s is left out: %q", cell.ID, cell.Skipped)
-		} else if across {
+		} else if within {
 			skipped++
 		}
 	}
 	trials := journal(t, c)
 	for _, tr := range trials {
-		if strings.Contains(tr.Cell, string(result.CrossNode)) {
+		if strings.Contains(tr.Cell, string(result.SameNode)) {
 			t.Errorf("%s was left out and has a trial", tr.Cell)
 		}
 		if tr.Failed != "" || tr.Path == nil || !tr.Path.OK {
