@@ -29,7 +29,7 @@ func (o runOptions) driverOptions() kube.Options {
 func toCluster(s *study.Study, o study.Overrides) (note string) {
 	foreign := func(name string) bool { _, err := kube.Named(name); return err != nil }
 	if i := slices.IndexFunc(s.Networks, foreign); len(o.Networks) == 0 && i >= 0 {
-		note = fmt.Sprintf("the study's networks (%s, ...) are built by netdelta; measured are the cluster's own in their place", s.Networks[i])
+		note = fmt.Sprintf("the study's networks (%s, ...) are built by netdelta; the cluster's own are measured in their place", s.Networks[i])
 		s.Networks, s.Changes = nil, nil
 		for _, n := range kube.Networks() {
 			if n.Name != kube.Headless { // the address is a pod's own: it only differs in how it was found
