@@ -95,6 +95,14 @@ func misfit(env *environment, root *cobra.Command, words []string) string {
 		return "there is no such verb"
 	}
 	cmd.InitDefaultHelpFlag()
+	var own []string // networks that the call's study names itself
+	for _, w := range rest {
+		if text, err := os.ReadFile(filepath.Join("..", w)); err == nil && strings.HasSuffix(w, ".yaml") {
+			for _, found := range regexp.MustCompile(`- name: (\S+)`).FindAllStringSubmatch(string(text), -1) {
+				own = append(own, found[1])
+			}
+		}
+	}
 	for i, w := range rest {
 		name, value, given := strings.Cut(strings.Trim(strings.TrimLeft(w, "["), "],."), "=")
 		name, long := strings.CutPrefix(name, "--")
@@ -108,7 +116,7 @@ func misfit(env *environment, root *cobra.Command, words []string) string {
 		if !given && f.NoOptDefVal == "" && i+1 < len(rest) {
 			value = rest[i+1]
 		}
-		if why := mistaken(env, name, strings.Trim(value, "'\"")); why != "" {
+		if why := mistaken(env, name, strings.Trim(value, "'\""), own); why != "" {
 			return why
 		}
 	}
@@ -116,9 +124,9 @@ func misfit(env *environment, root *cobra.Command, words []string) string {
 }
 
 // mistaken is the word of a flag's value that names nothing, "" where there is none. Words with a capital are for the reader to fill in.
-func mistaken(env *environment, flag, value string) string {
+func mistaken(env *environment, flag, value string, networks []string) string {
 	known := map[string][]string{
-		"testbed": kindNames(func(kind) bool { return true }), "workloads": env.workloadNames(), "workload": env.workloadNames(), "networks": networkNames(),
+		"testbed": kindNames(func(kind) bool { return true }), "workloads": env.workloadNames(), "workload": env.workloadNames(), "networks": slices.Concat(networks, networkNames()),
 	}
 	for _, k := range kinds() {
 		if k.networks != nil {

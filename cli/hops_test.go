@@ -109,7 +109,7 @@ func TestFlame(t *testing.T) {
 			return
 		}
 		before := host(t)
-		u.call(t, statusDone, "flame", "--network", "udp-tun", "--vs", "bridge", "--workload", "tcp-stream", "--time", "1s", "--out", "profiles").
+		u.call(t, statusDone, "flame", "--network", "udp-tun", "--vs", "bridge", "--workload", "tcp-stream", "--time", "5s", "--out", "profiles").
 			shows(t, "Processor time for each GB", "difference")
 		for _, name := range []string{"flame.html", "udp-tun.pb.gz", "bridge.folded"} {
 			if info, err := os.Stat(filepath.Join(u.dir, "profiles", name)); err != nil || info.Size() == 0 {
