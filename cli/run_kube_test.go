@@ -128,7 +128,7 @@ func TestStudyMovedOnCluster(t *testing.T) {
 	e := finish(t, longCommand(t, dir, append([]string{
 		"run", "latency", "--workloads", "tcp-rr", "--factor", "message=300", "--placement", "cross-node", "--builds", "1", "--rounds", "5", "--time-budget", "5m", "--out", "run",
 	}, streaming(flags, imageOfCluster)...)...))
-	e.want(t, statusDone).shows(t, "the cluster's own take their place", "not tested")
+	e.want(t, statusDone).shows(t, "the cluster's own are measured in their place", "not tested")
 	run, err := result.Load(filepath.Join(dir, "run"))
 	if err != nil {
 		t.Fatal(err)

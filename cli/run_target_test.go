@@ -97,7 +97,7 @@ func TestTargetOnCluster(t *testing.T) {
 func movedTarget(t *testing.T, c *kube.Cluster, at string, call func(out, target string, more ...string) []string) {
 	t.Helper()
 	dir := t.TempDir()
-	run := begin(t, longCommand(t, dir, call("run", at+"/file", "--networks", "pod", "--baseline", "pod", "--placement", "cross-node", "--builds", "4", "--rounds", "150")...))
+	run := begin(t, longCommand(t, dir, call("run", at+"/file", "--networks", "pod", "--baseline", "pod", "--placement", "cross-node", "--builds", "3", "--rounds", "150", "--time-budget", "10m")...))
 	underWay(t, c, filepath.Join(dir, "run"))
 	pod, err := c.API.Pods(c.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
