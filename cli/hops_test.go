@@ -110,7 +110,7 @@ func TestFlame(t *testing.T) {
 		}
 		before := host(t)
 		u.call(t, statusDone, "flame", "--network", "udp-tun", "--vs", "bridge", "--workload", "tcp-stream", "--time", "5s", "--out", "profiles").
-			shows(t, "Processor time for each GB", "difference")
+			shows(t, "Processor time for each GB", "ticks of") // which functions differ by more than chance hangs on how many ticks there are
 		for _, name := range []string{"flame.html", "udp-tun.pb.gz", "bridge.folded"} {
 			if info, err := os.Stat(filepath.Join(u.dir, "profiles", name)); err != nil || info.Size() == 0 {
 				t.Errorf("%s: %v", name, err)
