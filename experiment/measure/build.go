@@ -357,7 +357,7 @@ func (m *Context) startAgent(ctx context.Context, b *Build, pod testbed.Pod) (*a
 	b.mu.Unlock()
 	if !m.able.SharesMachine {
 		if err := m.Observed.meet(ctx, a); err != nil {
-			return nil, fmt.Errorf("looking at node %s: %w", pod.Node(), err)
+			return a, fmt.Errorf("looking at node %s: %w", pod.Node(), err)
 		}
 	}
 	return a, nil

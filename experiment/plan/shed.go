@@ -145,13 +145,17 @@ func (s *Scheduler) loads() (all []leftOut) {
 // settings are the settings that are measured still, in the order of the study, those across nodes first: that is where most networks differ.
 func (s *Scheduler) settings() (all []leftOut) {
 	cells := s.without(s.cells)
-	for _, across := range []bool{true, false} {
-		for _, at := range result.Settings(cells) {
-			if (at.Placement == result.CrossNode) == across {
-				mine := slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return c.Setting() != at })
-				all = append(all, leftOut{called(at), ids(mine)})
-			}
+	across, within := []result.Setting{}, []result.Setting{}
+	for _, at := range result.Settings(cells) {
+		if at.Placement == result.CrossNode {
+			across = append(across, at)
+		} else {
+			within = append(within, at)
 		}
+	}
+	for _, at := range slices.Concat(across, within) {
+		mine := slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return c.Setting() != at })
+		all = append(all, leftOut{called(at), ids(mine)})
 	}
 	return all
 }
