@@ -37,3 +37,14 @@ func TestProgramsHaveTimeToStart(t *testing.T) {
 		}
 	}
 }
+
+// Where ends sleep between requests, visits are shorter, so that a sweep is over before what it takes to wake has changed.
+func TestVisitsOfEndsThatSleepAreShort(t *testing.T) {
+	const burst, sleeps = 5 * time.Millisecond, 60 * time.Microsecond
+	for name, p := range map[string]result.Params{"waking": {CPU: "two"}, "paced": {CPU: "two", RequestRate: 1000}} {
+		spec := sweepSpec([]*Session{{Cell: result.Cell{Workload: "tcp-rr", Params: p}, Size: SizeOf(burst, 0, workload.Demand{})}})
+		if visit := time.Duration(spec.Transactions+spec.Warmup) * sleeps; visit > burst/10 {
+			t.Errorf("%s: visits of %v in a burst of %v", name, visit, burst)
+		}
+	}
+}

@@ -25,11 +25,12 @@ const (
 	visitTime         = time.Millisecond
 )
 
-// Requests at a rate are fewer in a visit, since the time between them passes as well, and there are so many sweeps in a round at least.
+// Where the ends sleep between requests, a visit measures fewer: each takes longer, and what a sleeping processor takes to wake changes
+// within milliseconds. Requests at a rate have so many sweeps in a round at least.
 const (
-	pacedTransactions = 4
-	pacedWarmup       = 1
-	pacedSweeps       = 4
+	wakingTransactions = 4
+	wakingWarmup       = 1
+	pacedSweeps        = 4
 )
 
 // sweepsLeast is how long sweeps take at least in a round: new connections take some ten milliseconds.
@@ -276,9 +277,12 @@ func sweepSpec(members []*Session) engine.SweepSpec {
 			spec.Visits[i] = often
 		}
 		length := s.Size.length
-		if rate := s.Cell.Params.RequestRate; rate > 0 {
-			spec.Transactions, spec.Warmup = pacedTransactions, pacedWarmup
-			length = max(length, time.Duration(pacedSweeps*(pacedTransactions+pacedWarmup)/rate*float64(time.Second)))
+		rate := s.Cell.Params.RequestRate
+		if rate > 0 || s.Cell.Params.Regime() == result.RegimeWaking {
+			spec.Transactions, spec.Warmup = wakingTransactions, wakingWarmup
+		}
+		if rate > 0 {
+			length = max(length, time.Duration(pacedSweeps*(wakingTransactions+wakingWarmup)/rate*float64(time.Second)))
 		}
 		spec.Duration += time.Duration(spec.Visits[i]) * length
 		spec.Deadline = max(spec.Deadline, s.Size.deadline)
