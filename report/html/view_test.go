@@ -119,22 +119,34 @@ func TestSavedFiles(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPrinted: what a manager prints is eight pages at most, though much more is folded.
+// TestPrinted: what a manager prints is eight pages at most, though much more is folded, and however long the run's lists are.
 func TestPrinted(t *testing.T) {
-	b := opened(t)
-	for name, paper := range map[string]pages.PrintToPDFParams{"Letter": {}, "A4": {PaperWidth: 8.27, PaperHeight: 11.69}} {
-		var printed string
-		b.Do(chromedp.Func(func(ctx context.Context, c *chromedp.Target) error {
-			got, err := cdp.Call(ctx, c, pages.PrintToPDF, paper)
-			if err == nil {
-				printed = string(got.Data)
+	run, trials := usual().run(t)
+	many, manyTrials := large(t, 12, 20)
+	many.Claims, many.Notes, many.Checks, many.Advice = slices.Repeat(run.Claims, 10), slices.Repeat(run.Notes, 10), slices.Repeat(run.Checks, 30), slices.Repeat(run.Advice, 10)
+	many.Effects = slices.Repeat(run.Effects, 10)
+	b := browsertest.Start(t)
+	for name, page := range map[string]string{"usual": written(t, run, trials), "many": written(t, many, manyTrials)} {
+		b.View(1400, 900, "light")
+		b.Open(page)
+		for paper, size := range map[string]pages.PrintToPDFParams{"Letter": {}, "A4": {PaperWidth: 8.27, PaperHeight: 11.69}} {
+			if n := printed(b, size); n < 2 || n > 8 {
+				t.Errorf("%s: printed are %d pages of %s, want 2 to 8", name, n, paper)
 			}
-			return err
-		}))
-		if n := len(regexp.MustCompile(`/Type\s*/Page\b`).FindAllString(printed, -1)); n < 2 || n > 8 {
-			t.Errorf("printed are %d pages of %s, want 2 to 8", n, name)
 		}
 	}
+}
+
+// printed is how many sheets the browser's page is on paper.
+func printed(b *browsertest.Browser, paper pages.PrintToPDFParams) (sheets int) {
+	b.Do(chromedp.Func(func(ctx context.Context, c *chromedp.Target) error {
+		got, err := cdp.Call(ctx, c, pages.PrintToPDF, paper)
+		if err == nil {
+			sheets = len(regexp.MustCompile(`/Type\s*/Page\b`).FindAllString(string(got.Data), -1))
+		}
+		return err
+	}))
+	return sheets
 }
 
 // TestAccessible has the page looked at by axe-core.
