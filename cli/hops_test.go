@@ -109,8 +109,12 @@ func TestFlame(t *testing.T) {
 			return
 		}
 		before := host(t)
-		u.call(t, statusDone, "flame", "--network", "udp-tun", "--vs", "bridge", "--workload", "tcp-stream", "--time", "5s", "--out", "profiles").
-			shows(t, "Processor time for each GB", "ticks of") // which functions differ by more than chance hangs on how many ticks there are
+		shown := u.call(t, statusDone, "flame", "--network", "udp-tun", "--vs", "bridge", "--workload", "tcp-stream", "--time", "5s", "--out", "profiles").
+			shows(t, "Processor time for each GB", "ticks of").stdout
+		// On a busy machine there may be too few ticks for any function: then that is said.
+		if !strings.Contains(shown, "difference") && !strings.Contains(shown, "No single function differs by more than chance") {
+			t.Errorf("the profiles are not held against each other:\n%s", shown)
+		}
 		for _, name := range []string{"flame.html", "udp-tun.pb.gz", "bridge.folded"} {
 			if info, err := os.Stat(filepath.Join(u.dir, "profiles", name)); err != nil || info.Size() == 0 {
 				t.Errorf("%s: %v", name, err)

@@ -34,7 +34,7 @@ const (
 //go:norace
 //go:nocheckptr
 func (c *control) watchWeb(k *connection, events uint32) progress {
-	if !c.watch(k, events) {
+	if !c.watch(k, unix.EPOLL_CTL_MOD, events) {
 		return progressBroken
 	}
 	return progressWaits
@@ -87,7 +87,7 @@ func (c *control) startWeb(k *connection) progress {
 		return progressFailed
 	}
 	k.phase = phaseConnecting
-	if !c.register(k, unix.EPOLLOUT) {
+	if !c.watch(k, unix.EPOLL_CTL_ADD, unix.EPOLLOUT) {
 		return progressBroken
 	}
 	return progressWaits

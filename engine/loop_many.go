@@ -39,7 +39,7 @@ func (c *control) roundRobin() {
 	for i := range c.conns {
 		k := c.at(i)
 		if k.active = false; k.fd >= 0 && ok {
-			ok = c.register(k, unix.EPOLLIN)
+			ok = c.watch(k, unix.EPOLL_CTL_ADD, unix.EPOLLIN)
 		}
 	}
 	if ok && c.order.warmup > 0 {
@@ -66,31 +66,16 @@ func (c *control) numberOf(k *connection) uintptr {
 	return (uintptr(unsafe.Pointer(k)) - uintptr(unsafe.Pointer(c.connection))) / unsafe.Sizeof(connection{})
 }
 
-// register watches a connection's socket.
+// watch sets the events that a connection waits for, by an operation of epoll_ctl; retry says that it waits for room to send.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
 //go:noinline
-func (c *control) register(k *connection, events uint32) bool {
+func (c *control) watch(k *connection, operation uintptr, events uint32) bool {
 	k.retry = events&unix.EPOLLOUT != 0
 	event := unix.EpollEvent{Events: events, Fd: int32(c.numberOf(k))}
-	if errno := native.EpollAdd(c.many.epoll, k.fd, &event); errno != 0 {
-		return c.fail(stepPoll, errno)
-	}
-	return true
-}
-
-// watch changes the events that a connection waits for; retry says that it waits for room to send.
-//
-//go:nosplit
-//go:norace
-//go:nocheckptr
-//go:noinline
-func (c *control) watch(k *connection, events uint32) bool {
-	k.retry = events&unix.EPOLLOUT != 0
-	event := unix.EpollEvent{Events: events, Fd: int32(c.numberOf(k))}
-	if errno := native.EpollChange(c.many.epoll, k.fd, &event); errno != 0 {
+	if errno := native.EpollControl(c.many.epoll, operation, k.fd, &event); errno != 0 {
 		return c.fail(stepPoll, errno)
 	}
 	return true
@@ -244,7 +229,7 @@ func (c *control) advance(k *connection) bool {
 			continue
 		}
 		if errno == unix.EAGAIN {
-			return c.watch(k, unix.EPOLLIN|unix.EPOLLOUT)
+			return c.watch(k, unix.EPOLL_CTL_MOD, unix.EPOLLIN|unix.EPOLLOUT)
 		}
 		if errno != 0 {
 			return c.fail(stepSend, errno)
@@ -252,7 +237,7 @@ func (c *control) advance(k *connection) bool {
 		k.sent += n
 	}
 	if k.retry {
-		return c.watch(k, unix.EPOLLIN)
+		return c.watch(k, unix.EPOLL_CTL_MOD, unix.EPOLLIN)
 	}
 	return true
 }

@@ -256,7 +256,7 @@ func (c *control) serveMany() {
 		return
 	}
 	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: -1}
-	if errno := native.EpollAdd(epoll, c.listener, &event); errno != 0 {
+	if errno := native.EpollControl(epoll, unix.EPOLL_CTL_ADD, c.listener, &event); errno != 0 {
 		c.fail(stepPoll, errno)
 	}
 	for c.outcome.step == stepNone && !c.stopped() {
@@ -298,7 +298,7 @@ func (c *control) admit(epoll int32) {
 		}
 		*k = connection{fd: fd, active: true}
 		event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: i}
-		if native.EpollAdd(epoll, fd, &event) != 0 {
+		if native.EpollControl(epoll, unix.EPOLL_CTL_ADD, fd, &event) != 0 {
 			break
 		}
 		return
@@ -336,7 +336,7 @@ func (c *control) answer(k *connection, epoll, slot int32) {
 		if errno == unix.EAGAIN {
 			k.retry = true
 			event := unix.EpollEvent{Events: unix.EPOLLOUT, Fd: slot}
-			native.EpollChange(epoll, k.fd, &event)
+			native.EpollControl(epoll, unix.EPOLL_CTL_MOD, k.fd, &event)
 			return
 		}
 		if errno != 0 {
@@ -349,7 +349,7 @@ func (c *control) answer(k *connection, epoll, slot int32) {
 	if k.retry {
 		k.retry = false
 		event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: slot}
-		native.EpollChange(epoll, k.fd, &event)
+		native.EpollControl(epoll, unix.EPOLL_CTL_MOD, k.fd, &event)
 	}
 	k.got = 0
 	c.served.transactions++

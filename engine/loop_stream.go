@@ -147,7 +147,7 @@ func (c *control) streamMany(last, limit int64, measured bool) bool {
 	for i := int32(0); ok && i < c.conns; i++ {
 		event := unix.EpollEvent{Events: unix.EPOLLOUT, Fd: i}
 		c.at(i).sent = 0
-		if errno := native.EpollAdd(epoll, c.at(i).fd, &event); errno != 0 {
+		if errno := native.EpollControl(epoll, unix.EPOLL_CTL_ADD, c.at(i).fd, &event); errno != 0 {
 			ok = c.fail(stepPoll, errno)
 		}
 	}

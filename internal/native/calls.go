@@ -136,21 +136,12 @@ func Write(fd int32, p unsafe.Pointer, n uintptr) Errno {
 	return errno
 }
 
-// EpollAdd watches a file for events.
+// EpollControl watches a file for events (unix.EPOLL_CTL_ADD), or changes those that it is watched for (unix.EPOLL_CTL_MOD).
 //
 //go:nosplit
 //go:norace
-func EpollAdd(epoll, fd int32, event *unix.EpollEvent) Errno {
-	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(epoll), unix.EPOLL_CTL_ADD, uintptr(fd), uintptr(unsafe.Pointer(event)), 0, 0)
-	return errno
-}
-
-// EpollChange changes the events that a file is watched for.
-//
-//go:nosplit
-//go:norace
-func EpollChange(epoll, fd int32, event *unix.EpollEvent) Errno {
-	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(epoll), unix.EPOLL_CTL_MOD, uintptr(fd), uintptr(unsafe.Pointer(event)), 0, 0)
+func EpollControl(epoll int32, operation uintptr, fd int32, event *unix.EpollEvent) Errno {
+	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(epoll), operation, uintptr(fd), uintptr(unsafe.Pointer(event)), 0, 0)
 	return errno
 }
 

@@ -191,7 +191,7 @@ func marked(t *testing.T, pid int) []owner.Process {
 	return slices.DeleteFunc(all, func(p owner.Process) bool { return p.Owner.PID != pid })
 }
 
-// orphansOf lists those of them that are orphans.
+// orphansOf lists a program's processes that are orphans.
 func orphansOf(t *testing.T, pid int) []owner.Process {
 	t.Helper()
 	orphans, err := lab.Orphans()

@@ -105,7 +105,7 @@ func newCarrier(config Config) (*carrier, error) {
 	c.epoll = epoll
 	for _, fd := range []int32{0, tunFile, socketFile} {
 		event := &unix.EpollEvent{Events: unix.EPOLLIN, Fd: fd}
-		if errno := native.EpollAdd(epoll, fd, event); errno != 0 {
+		if errno := native.EpollControl(epoll, unix.EPOLL_CTL_ADD, fd, event); errno != 0 {
 			return nil, fmt.Errorf("watch file %d: %w", fd, errno)
 		}
 	}
