@@ -1,5 +1,5 @@
 // Package require skips tests on machines that lack what they need, always in the same words, so that skipped tests can be
-// listed by name and reason.
+// listed by name and reason, and ends those in which a step fails.
 package require
 
 import (
@@ -30,6 +30,14 @@ func Need(t testing.TB, what string, has bool) {
 	t.Skipf("skip: %s: needs %s, this machine lacks it", t.Name(), what)
 }
 
+// NoError ends the test if a step of it has failed.
+func NoError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Namespaces skips the test unless this user may make network namespaces.
 func Namespaces(t testing.TB) {
 	t.Helper()
@@ -38,9 +46,7 @@ func Namespaces(t testing.TB) {
 		t.Fatalf("find out whether network namespaces can be made: %v", err)
 	}
 	Need(t, "the right to make network namespaces (root)", err == nil)
-	if err := n.Close(); err != nil {
-		t.Fatal(err)
-	}
+	NoError(t, n.Close())
 }
 
 // Tool skips the test unless a program is on the PATH, and returns where.
@@ -137,12 +143,8 @@ func Program(t testing.TB, command, path string, env ...string) {
 func Pipes(t testing.TB, cmd *exec.Cmd) (io.WriteCloser, io.ReadCloser) {
 	t.Helper()
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	NoError(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	NoError(t, err)
 	return in, out
 }

@@ -33,8 +33,7 @@ func RunUnder(t *testing.T, driver testbed.Provider, n network.Network, c result
 				t.Parallel()
 			}
 			err := driver.Supports(t.Context(), testbed.Spec{Network: n.Name, Family: family, Conditions: c})
-			var unsupported *testbed.UnsupportedError
-			if errors.As(err, &unsupported) {
+			if unsupported, is := errors.AsType[*testbed.UnsupportedError](err); is {
 				require.Need(t, unsupported.Need, false)
 			}
 			var impossible *network.NotPossibleError
@@ -42,9 +41,7 @@ func RunUnder(t *testing.T, driver testbed.Provider, n network.Network, c result
 				t.Log(impossible)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			const underlay = 1700 // unlike any default
 			spec := testbed.Spec{Nodes: 2, PodsPerNode: 2, Family: family, Network: n.Name, Link: testbed.Link{MTU: underlay}, Conditions: c}
 			t.Run("with-network", func(t *testing.T) { run(t, driver, n, spec) })
@@ -65,9 +62,7 @@ func alone(n network.Network) bool {
 
 func run(t *testing.T, driver testbed.Provider, n network.Network, spec testbed.Spec) {
 	tb, err := driver.Open(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := tb.Close(); err != nil {
 			t.Error(err)
@@ -110,9 +105,7 @@ func (p podPair) serve(t *testing.T) {
 	first, last := p.server.Pod.Ports()
 	for _, protocol := range []string{"tcp", "udp"} {
 		for _, port := range []uint16{first, last} {
-			if err := p.server.Serve(protocol, port); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, p.server.Serve(protocol, port))
 		}
 	}
 }
@@ -187,9 +180,7 @@ func (p podPair) testPath(t *testing.T) {
 	}
 	before := p.counters(t)
 	sent, err := p.client.Exchange("udp", at, payload, datagrams)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	after := p.settled(t)
 	request := p.observer.Path(p.client.Pod, p.server.Pod, network.UDP)
 	answer := p.observer.Path(p.server.Pod, p.client.Pod, network.UDP)
@@ -277,8 +268,6 @@ func (p podPair) settled(t *testing.T) map[network.Device]testbed.Counters {
 func (p podPair) counters(t *testing.T) map[network.Device]testbed.Counters {
 	t.Helper()
 	c, err := p.observer.Counters(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }

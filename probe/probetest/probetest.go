@@ -48,17 +48,13 @@ func Lab(t testing.TB, spec testbed.Spec, changes ...func(agent.Program) agent.P
 	t.Helper()
 	require.Namespaces(t)
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	program := agent.Program{Path: exe}
 	for _, change := range changes {
 		program = change(program)
 	}
 	tb, err := lab.NewDriver(network.Catalogue()).Open(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := tb.Close(); err != nil {
 			t.Error(err)
@@ -67,9 +63,7 @@ func Lab(t testing.TB, spec testbed.Spec, changes ...func(agent.Program) agent.P
 	var agents []*agent.Agent
 	for _, pod := range tb.Pods() {
 		a, err := agent.Start(t.Context(), pod, program)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() {
 			if err := a.Close(); err != nil {
 				t.Error(err)
@@ -102,13 +96,11 @@ func Connect(t *testing.T, workload string, p result.Params, cpu int, changes ..
 	port, _ := server.Pod().Ports()
 	at := netip.AddrPortFrom(server.Pod().Address(), port)
 	var err error
-	if a.Service, err = server.Serve(t.Context(), workload, p, at, cpu); err != nil {
-		t.Fatal(err)
-	}
+	a.Service, err = server.Serve(t.Context(), workload, p, at, cpu)
+	require.NoError(t, err)
 	local := netip.AddrPortFrom(client.Pod().Address(), 3000)
-	if a.Session, err = client.Dial(t.Context(), workload, p, local, at, cpu); err != nil {
-		t.Fatal(err)
-	}
+	a.Session, err = client.Dial(t.Context(), workload, p, local, at, cpu)
+	require.NoError(t, err)
 	return a
 }
 
@@ -118,9 +110,7 @@ func (a Connection) Threads(t *testing.T) map[*agent.Agent][]int {
 	threads := map[*agent.Agent][]int{}
 	for end, session := range map[*agent.Agent]int{a.Client: a.Session, a.Server: a.Service} {
 		ids, err := end.Threads(t.Context(), session)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		threads[end] = ids
 	}
 	return threads
@@ -166,18 +156,12 @@ func Killed(t *testing.T, variable string, names []string, hold func()) {
 	}
 	before := programs(t, names)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), variable+"=1")
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
 	defer func() {
 		_ = cmd.Process.Kill() // again, if all went well
 		_ = cmd.Wait()
@@ -188,9 +172,7 @@ func Killed(t *testing.T, variable string, names []string, hold func()) {
 	if programs(t, names) <= before {
 		t.Fatal("the other process has loaded nothing")
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	for deadline := time.Now().Add(10 * time.Second); programs(t, names) > before; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -208,9 +190,7 @@ func programs(t *testing.T, names []string) int {
 		if errors.Is(err, os.ErrNotExist) {
 			return count
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		id = next
 		if slices.Contains(names, programName(t, id)) {
 			count++
@@ -225,13 +205,9 @@ func programName(t *testing.T, id ebpf.ProgramID) string {
 	if errors.Is(err, os.ErrNotExist) {
 		return ""
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = p.Close() }()
 	info, err := p.Info()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return info.Name
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netdelta/insight"
+	"netdelta/internal/require"
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/unit"
@@ -134,9 +135,7 @@ func (w World) trial(tb testing.TB, random *rand.Rand, cell result.Cell, build i
 		b.Transactions, b.P50, b.P90 = append(b.Transactions, 200), append(b.P50, p50), append(b.P90, 1.2*p50)
 		b.Disturbed = append(b.Disturbed, "")
 		for range 200 {
-			if err := h.RecordValue(int64(p50 * (0.9 + 0.1*random.ExpFloat64()))); err != nil {
-				tb.Fatal(err)
-			}
+			require.NoError(tb, h.RecordValue(int64(p50*(0.9+0.1*random.ExpFloat64()))))
 		}
 		t.Transactions += 200
 	}
@@ -147,9 +146,7 @@ func (w World) trial(tb testing.TB, random *rand.Rand, cell result.Cell, build i
 		t.Bursts.Disturbed[last] = "preempted"
 	}
 	encoded, err := result.EncodeHistogram(h)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	t.Histogram = encoded
 	return t
 }
@@ -158,18 +155,12 @@ func (w World) trial(tb testing.TB, random *rand.Rand, cell result.Cell, build i
 func Write(tb testing.TB, dir string, run result.Run, trials []result.Trial) {
 	tb.Helper()
 	folder, err := result.Create(dir, []byte("study: latency\n"))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	for _, t := range trials {
-		if err := folder.Append(t); err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, folder.Append(t))
 	}
 	for _, err := range []error{folder.WriteEnvironment(run.Environment), folder.WriteResult(run), folder.Close()} {
-		if err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, err)
 	}
 }
 
@@ -269,14 +260,10 @@ func Comparisons(tb testing.TB) map[string]result.Comparison {
 func Golden(tb testing.TB, path, got string, update bool) string {
 	tb.Helper()
 	if update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return string(want)
 }
 

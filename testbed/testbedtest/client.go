@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"netdelta/internal/leak"
+	"netdelta/internal/require"
 	"netdelta/testbed"
 	"netdelta/testbed/lab/udptun"
 )
@@ -32,9 +33,7 @@ var ErrTooBig = errors.New(tooBig)
 func StartPeer(t testing.TB, pod testbed.Pod, cpus ...int) *Peer {
 	t.Helper()
 	p, err := NewPeer(t.Context(), pod, cpus...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 

@@ -85,9 +85,7 @@ func (s Suite) open(t *testing.T, podsOutlive bool) testbed.Testbed {
 		spec.Nodes, spec.PodsPerNode, spec.PodsOutlive = 1, 4, false
 	}
 	tb, err := s.Driver.Open(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := tb.Close(); err != nil {
 			t.Error(err)
@@ -117,9 +115,7 @@ func (s Suite) testProcesses(t *testing.T) {
 	})
 	t.Run("ignores-the-end-of-its-input", func(t *testing.T) {
 		p := StartPeer(t, pod)
-		if err := p.IgnoreEOF(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.IgnoreEOF())
 		if err := p.Close(); err == nil || !strings.Contains(err.Error(), "killed") {
 			t.Errorf("close a process that had to be killed: got error %v", err)
 		}
@@ -129,9 +125,7 @@ func (s Suite) testProcesses(t *testing.T) {
 	})
 	t.Run("fails", func(t *testing.T) {
 		p := StartPeer(t, pod)
-		if err := p.Die(strings.Repeat("x", 20_000)+"the reason", 7); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.Die(strings.Repeat("x", 20_000)+"the reason", 7))
 		err := p.Wait()
 		if err == nil || !strings.Contains(err.Error(), "exit status 7") || !strings.HasSuffix(err.Error(), "the reason") {
 			t.Errorf("a process that failed: got error %v", err)
@@ -149,18 +143,14 @@ func (s Suite) testProcesses(t *testing.T) {
 	t.Run("environment", func(t *testing.T) {
 		t.Setenv("NETDELTA_SECRET", "of the test")
 		env, err := StartPeer(t, pod).Environment()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if strings.Contains(env, "NETDELTA_SECRET") || !strings.Contains(env, Role("peer")) {
 			t.Errorf("the environment is %q", env)
 		}
 	})
 	t.Run("processors", func(t *testing.T) {
 		status, err := StartPeer(t, pod, 0).ReadFile("/proc/self/status")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !strings.Contains(status, "Cpus_allowed_list:\t0\n") {
 			t.Errorf("a process pinned to processor 0 has the status %s", status)
 		}
@@ -208,23 +198,13 @@ func (s Suite) testClose(t *testing.T) {
 	tb := s.open(t, true)
 	pods := tb.Pods()
 	idle, deaf, stopped, parent := StartPeer(t, pods[0]), StartPeer(t, pods[1]), StartPeer(t, pods[2]), StartPeer(t, pods[3])
-	if err := deaf.IgnoreEOF(); err != nil {
-		t.Fatal(err)
-	}
-	if err := stopped.Suspend(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, deaf.IgnoreEOF())
+	require.NoError(t, stopped.Suspend())
 	child, err := parent.Fork(600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parent.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, parent.Close())
 	for range 3 {
-		if err := tb.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, tb.Close())
 	}
 	if !s.Found && !s.Elsewhere {
 		for _, pid := range []int{idle.PID(), deaf.PID(), stopped.PID(), parent.PID(), child} {
@@ -265,9 +245,7 @@ func (s Suite) testObserve(t *testing.T) {
 		t.Errorf("four pods have the names %v and addresses %v", names, addresses)
 	}
 	links, err := tb.Links(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	devices := 0
 	for _, l := range links {
 		if l.Network != s.Networks[0] || l.Where == "" || l.Name == "" || l.MTU == 0 {
@@ -281,9 +259,7 @@ func (s Suite) testObserve(t *testing.T) {
 		t.Errorf("%d devices with known offloads for four pods: %+v", devices, links)
 	}
 	sysctls, err := tb.Sysctls(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, name := range []string{"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_rmem", "net.ipv4.tcp_timestamps", "net.ipv4.ip_local_port_range"} {
 		if sysctls[name] == "" {
 			t.Errorf("the setting %s is not recorded", name)
@@ -344,9 +320,7 @@ func (s Suite) testTwoAtOnce(t *testing.T) {
 	a, b := s.open(t, false), s.open(t, false)
 	s.reaches(t, a)
 	s.reaches(t, b)
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, a.Close())
 	s.reaches(t, b)
 }
 
@@ -358,9 +332,7 @@ func (s Suite) reaches(t *testing.T, tb testbed.Testbed) {
 	defer client.Close()
 	defer server.Close()
 	_, port := server.Pod.Ports()
-	if err := server.Serve("tcp", port); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Serve("tcp", port))
 	if _, err := client.Exchange("tcp", tb.Endpoint(client.Pod, server.Pod, port), 100, 3); err != nil {
 		t.Fatal(err)
 	}

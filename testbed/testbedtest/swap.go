@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"netdelta/internal/require"
 )
 
 // resume is how long a connection may take to carry messages again after a swap: TCP doubles the time between its attempts
@@ -19,30 +21,22 @@ func (s Suite) testSwap(t *testing.T) {
 	clientFar := StartPeer(t, pods[0])
 	for _, server := range []*Peer{near, far} {
 		first, _ := server.Pod.Ports()
-		if err := server.Serve("tcp", first); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, server.Serve("tcp", first))
 	}
 	if !s.ReachByPod(s.Networks[0]) {
 		t.Fatalf("the first network, %s, must reach pods at their own addresses", s.Networks[0])
 	}
 	nearPort, _ := near.Pod.Ports()
 	farPort, _ := far.Pod.Ports()
-	if err := client.Connect(netip.AddrPortFrom(near.Pod.Address(), nearPort), 500); err != nil {
-		t.Fatal(err)
-	}
-	if err := clientFar.Connect(netip.AddrPortFrom(far.Pod.Address(), farPort), 500); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, client.Connect(netip.AddrPortFrom(near.Pod.Address(), nearPort), 500))
+	require.NoError(t, clientFar.Connect(netip.AddrPortFrom(far.Pod.Address(), farPort), 500))
 	addresses := make([]netip.Addr, len(pods))
 	for i, p := range pods {
 		addresses[i] = p.Address()
 	}
 	for step, name := range tour(s.Networks) {
 		began := time.Now()
-		if err := tb.Swap(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, tb.Swap(t.Context(), name))
 		took := time.Since(began)
 		for i, p := range pods {
 			if p.Address() != addresses[i] {

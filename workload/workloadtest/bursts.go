@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/engine"
+	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
@@ -205,9 +206,7 @@ func idlesFree(t *testing.T, w workload.Workload) {
 func processorTime(t testing.TB) time.Duration {
 	t.Helper()
 	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts))
 	return time.Duration(ts.Nano())
 }
 

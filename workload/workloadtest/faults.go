@@ -89,9 +89,7 @@ func Server(t testing.TB) (Process, netip.AddrPort) {
 	cmd.Env = append(os.Environ(), serverPort+"="+strconv.Itoa(int(port)))
 	cmd.Stderr = os.Stderr
 	in, out := require.Pipes(t, cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = in.Close()
 		_ = cmd.Process.Kill()
@@ -107,9 +105,7 @@ func Server(t testing.TB) (Process, netip.AddrPort) {
 func Dial(t testing.TB, w workload.Workload, p result.Params, server netip.AddrPort) engine.Client {
 	t.Helper()
 	c, err := w.Dial(within(t, starting), p, loopback(0), server, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { mustClose(t, c) })
 	return c
 }
@@ -140,9 +136,7 @@ func countsFromIntendedStart(t *testing.T, w workload.Workload) {
 		t.Errorf("p99 is %v after a stall of %v", time.Duration(b.P99), stall)
 	}
 	h, err := hdrhistogram.Decode([]byte(collect(t, c, false).Histogram))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	late := int64(0)
 	for _, bar := range h.Distribution() {
 		if bar.From >= int64(stall/5) {
@@ -159,9 +153,7 @@ func namesHang(t *testing.T, w workload.Workload) {
 	process, address := Server(t)
 	c := Dial(t, w, w.Defaults, address)
 	burst(t, c, engine.BurstSpec{Transactions: 10})
-	if err := process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, process.Signal(syscall.SIGSTOP))
 	begin := time.Now()
 	// More than fits into the buffers of the path, so that a stream hangs too.
 	_, err := c.Burst(engine.BurstSpec{Transactions: 1 << 20, Duration: time.Minute, Deadline: 500 * time.Millisecond})
@@ -244,13 +236,9 @@ func leaksNothing(t *testing.T, w workload.Workload) {
 	once := func() {
 		ports := freePort(t, 1+w.SourcePorts(w.Defaults))
 		server, err := w.Serve(within(t, starting), w.Defaults, loopback(ports), -1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		client, err := w.Dial(within(t, starting), w.Defaults, loopback(ports+1), loopback(ports), -1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		burst(t, client, engine.BurstSpec{Transactions: 5})
 		mustClose(t, client)
 		mustClose(t, server)
@@ -286,9 +274,7 @@ func mapped(t testing.TB) int64 {
 	t.Helper()
 	runtime.GC()
 	statm, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var total, resident int64
 	if _, err := fmt.Sscan(string(statm), &total, &resident); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@
 package workloadtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,9 +105,7 @@ func clustered(t *testing.T, w workload.Workload) workload.Workload {
 			}
 		}
 	})
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(errs...))
 	w.Serve = func(ctx context.Context, p result.Params, _ netip.AddrPort, cpu int) (engine.Server, error) {
 		if w.Check(p) != nil {
 			return c.Serve(ctx, p, workload.Member{Peers: peers, CPU: cpu})
@@ -145,9 +144,7 @@ func freePort(t testing.TB, n int) uint16 {
 	t.Helper()
 	for range 100 {
 		l, err := net.Listen("tcp4", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		port := l.Addr().(*net.TCPAddr).Port
 		_ = l.Close()
 		if allFree(port, n) {
@@ -215,9 +212,7 @@ func mustClose(t testing.TB, c interface{ Close() error }) {
 
 func burst(t testing.TB, c engine.Client, spec engine.BurstSpec) engine.Burst {
 	t.Helper()
-	if spec.Deadline == 0 {
-		spec.Deadline = patience
-	}
+	spec.Deadline = cmp.Or(spec.Deadline, patience)
 	b, err := c.Burst(spec)
 	if err != nil {
 		t.Fatalf("burst: %v", err)
@@ -326,9 +321,7 @@ func refusesAddresses(t *testing.T, w workload.Workload) {
 		t.Errorf("serve on processor 100000: %v", err)
 	}
 	server, err := w.Serve(within(t, starting), w.Defaults, loopback(port), -1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = w.Serve(within(t, starting), w.Defaults, loopback(port), -1)
 	if !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), loopback(port).String()) {
 		t.Errorf("serve on a port in use: %v", err)
@@ -353,9 +346,7 @@ func inUse(t testing.TB) (files, threads int) {
 		n      *int
 	}{{"/proc/self/fd", &files}, {"/proc/self/task", &threads}} {
 		entries, err := os.ReadDir(what.folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		*what.n = len(entries)
 	}
 	return files, threads

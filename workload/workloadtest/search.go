@@ -91,9 +91,7 @@ func searchEnds(t *testing.T, w workload.Workload) {
 	}
 	process, address := Server(t)
 	c := Dial(t, w, params, address)
-	if err := process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, process.Signal(syscall.SIGSTOP))
 	begin := time.Now()
 	_, err := c.Burst(engine.BurstSpec{Duration: searchSpan, Deadline: 500 * time.Millisecond})
 	checkFault(t, w, address, begin, err)

@@ -44,9 +44,7 @@ func Start(t *testing.T) {
 	}
 	// The daemon makes sockets in it, whose paths must be short.
 	folder, err := os.MkdirTemp("", "dk") //nolint:usetesting // whose folders have long names
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	group := filepath.Base(folder)
 	said := tail.New(8 << 10)
 	cmd := exec.Command("unshare", "--mount", "--net", "sh", "-c", begin, "sh", folder, group)
@@ -56,9 +54,7 @@ func Start(t *testing.T) {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Setenv("DOCKER_HOST", "unix://"+folder+"/docker.sock")
 	ended := make(chan struct{})
 	go func() {
@@ -113,16 +109,12 @@ func Podman(t *testing.T) string {
 	folder := t.TempDir()
 	cmd := exec.Command("unshare", "--mount", "--net", "sh", "-c", "mount -t tmpfs tmpfs /run && ip link set lo up && echo up && exec cat")
 	input, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	output, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if n, err := output.Read(make([]byte, 3)); n != 3 {
 		t.Fatalf("namespaces for Podman: %v", err)
 	}
@@ -141,8 +133,6 @@ func Podman(t *testing.T) string {
 	script := fmt.Sprintf("#!/bin/sh\nexec nsenter --target %d --mount --net env CONTAINERS_CONF=%s/containers.conf podman --root %s/root --runroot %s/run "+
 		"--storage-driver vfs --cgroup-manager cgroupfs \"$@\"\n", cmd.Process.Pid, folder, folder, folder)
 	err = errors.Join(os.WriteFile(program, []byte(script), 0o755), os.WriteFile(filepath.Join(folder, "containers.conf"), []byte(config), 0o644))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return program
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"netdelta/internal/require"
 	"netdelta/testbed/kube/client"
 )
 
@@ -48,8 +49,6 @@ func in[R client.Resource[T, L], T, L any](of func(namespace string) R) func(nam
 func All(t testing.TB, c *rest.Config) kubernetes.Interface {
 	t.Helper()
 	all, err := kubernetes.NewForConfig(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }

@@ -103,7 +103,5 @@ func (m Machine) root(t *testing.T, release string) string {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
