@@ -79,8 +79,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	if err == nil {
 		return exitDone
 	}
-	var exit *exitError
-	if errors.As(err, &exit) {
+	if exit, is := errors.AsType[*exitError](err); is {
 		if msg := exit.err.Error(); msg != "" {
 			printError(messages, msg)
 		}
@@ -100,8 +99,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 
 // interrupted is what is said of a call that the user stopped: how it failed then is no news, but what it had to leave in a cluster is.
 func interrupted(err error) string {
-	var left *kube.LeftError
-	if errors.As(err, &left) {
+	if left, is := errors.AsType[*kube.LeftError](err); is {
 		return "interrupted; " + left.Error()
 	}
 	return "interrupted"

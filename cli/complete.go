@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/workload"
@@ -69,11 +70,7 @@ func (env *environment) factorLevels(typed string) ([]string, cobra.ShellCompDir
 }
 
 func (env *environment) workloadNames() []string {
-	var names []string
-	for _, w := range env.workloads {
-		names = append(names, w.Name)
-	}
-	return names
+	return gather.Each(env.workloads, func(w workload.Workload) string { return w.Name })
 }
 
 // networksOn are the networks of the testbed that the flags name; where they name none, all networks.
@@ -98,10 +95,7 @@ func networksOn(flags *pflag.FlagSet) []string {
 
 // builtNames are the networks of the catalogue, and the names of products.
 func builtNames() []string {
-	var names []string
-	for _, n := range network.Catalogue() {
-		names = append(names, n.Name)
-	}
+	names := network.Names(network.Catalogue())
 	for _, p := range network.Products() {
 		names = append(names, p.Name)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/machine"
 	"netdelta/network"
 	"netdelta/probe/pressure"
@@ -314,10 +315,7 @@ func examineOrphans() (finding, error) {
 	if len(orphans) == 0 {
 		return finding{Topic: "leftovers", OK: true, Says: "killed runs left nothing"}, nil
 	}
-	var names []string
-	for _, o := range orphans {
-		names = append(names, o.String())
-	}
+	names := gather.Each(orphans, func(o lab.Orphan) string { return o.String() })
 	slices.Sort(names)
 	return finding{Topic: "leftovers", Says: "a killed run left " + strings.Join(names, ", "), Fix: "netdelta cleanup"}, nil
 }

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 
+	"netdelta/internal/gather"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
 	"netdelta/testbed/lab/rootless"
@@ -119,9 +119,5 @@ func (f finding) with(guest finding) finding {
 
 // ofNetwork returns the finding about a network, false where there is none.
 func ofNetwork(all []finding, name string) (finding, bool) {
-	i := slices.IndexFunc(all, func(f finding) bool { return f.Topic == "network "+name })
-	if i < 0 {
-		return finding{}, false
-	}
-	return all[i], true
+	return gather.First(all, func(f finding) bool { return f.Topic == "network "+name })
 }

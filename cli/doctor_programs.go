@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"netdelta/experiment/study"
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/workload"
 )
@@ -69,11 +70,7 @@ func (env *environment) examinePrograms() ([]finding, error) {
 
 // names are the names of the variant's programs.
 func (v variant) names() []string {
-	names := make([]string, len(v.programs))
-	for i, p := range v.programs {
-		names[i] = p.Name
-	}
-	return names
+	return gather.Each(v.programs, func(p workload.Program) string { return p.Name })
 }
 
 // needed are the programs of one workload of a study, at all its levels; the same may be there several times.

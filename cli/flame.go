@@ -19,6 +19,7 @@ import (
 	"netdelta/experiment/record"
 	"netdelta/experiment/session"
 	"netdelta/experiment/studies"
+	"netdelta/internal/gather"
 	"netdelta/internal/machine"
 	profile "netdelta/probe/flame"
 	"netdelta/report/flame"
@@ -171,17 +172,12 @@ func firstSetting(cells []result.Cell) []result.Cell {
 	if len(measured) == 0 {
 		return nil
 	}
-	first := measured[0].Setting()
-	kept := slices.DeleteFunc(measured, func(c result.Cell) bool { return c.Role == result.RoleControl || c.Setting() != first })
-	slices.SortStableFunc(kept, func(a, b result.Cell) int { return baselineFirst(a) - baselineFirst(b) })
+	setting := measured[0].Setting()
+	kept := slices.DeleteFunc(measured, func(c result.Cell) bool { return c.Role == result.RoleControl || c.Setting() != setting })
+	slices.SortStableFunc(kept, func(a, b result.Cell) int {
+		return first(a.Role == result.RoleBaseline) - first(b.Role == result.RoleBaseline)
+	})
 	return kept
-}
-
-func baselineFirst(c result.Cell) int {
-	if c.Role == result.RoleBaseline {
-		return 0
-	}
-	return 1
 }
 
 // unmeasured says why a network can't be profiled.
@@ -195,11 +191,7 @@ func unmeasured(cells []result.Cell) error {
 }
 
 func networksOf(cells []result.Cell) []string {
-	var names []string
-	for _, c := range cells {
-		names = append(names, c.Network)
-	}
-	return names
+	return gather.Each(cells, func(c result.Cell) string { return c.Network })
 }
 
 // flamePage is the name of the flame graph's file.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,10 +66,7 @@ func (env *environment) explain(root *cobra.Command) {
 
 // printHelp prints what a verb does and takes.
 func printHelp(out ui.Text, cmd *cobra.Command, width int) {
-	text := cmd.Long
-	if text == "" {
-		text = cmd.Short
-	}
+	text := cmp.Or(cmd.Long, cmd.Short)
 	for _, l := range filled(text, width) {
 		out.Put("%s\n", l)
 	}
@@ -179,18 +177,9 @@ func flagName(f *pflag.Flag) string {
 		name = "-" + f.Shorthand + ", " + name
 	}
 	kind, _ := pflag.UnquoteUsage(f)
-	switch kind {
-	case "string":
-		kind = "TEXT"
-	case "strings", "ints":
-		kind = "A,B,..."
-	case "stringArray":
-		kind = "TEXT"
-	case "duration":
-		kind = "TIME"
-	case "int", "uint", "float":
-		kind = "N"
-	}
+	kind = cmp.Or(map[string]string{
+		"string": "TEXT", "stringArray": "TEXT", "strings": "A,B,...", "ints": "A,B,...", "duration": "TIME", "int": "N", "uint": "N", "float": "N",
+	}[kind], kind)
 	if f.Name == "out" || f.Name == "resume" {
 		kind = "DIR"
 	}

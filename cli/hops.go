@@ -15,8 +15,8 @@ import (
 	"netdelta/experiment/session"
 	"netdelta/experiment/tracing"
 	insight "netdelta/insight/hops"
+	"netdelta/internal/gather"
 	probe "netdelta/probe/hops"
-	"netdelta/report/flame"
 	"netdelta/report/hops"
 	"netdelta/report/ui"
 	"netdelta/result"
@@ -140,11 +140,7 @@ func (env *environment) trace(ctx context.Context, c tracing.Config) ([]tracing.
 }
 
 func waysOf(cells []tracing.Cell) []insight.Way {
-	var ways []insight.Way
-	for _, c := range cells {
-		ways = append(ways, insight.WayOf(c))
-	}
-	return ways
+	return gather.Each(cells, insight.WayOf)
 }
 
 // hopsFile is where a run folder keeps what was traced.
@@ -174,36 +170,19 @@ func (env *environment) hopsAfter(ctx context.Context, run session.Measured, exp
 	return writeView(run.Folder.Files, hopsFile, func(w io.Writer) error { return writeJSON(w, waysOf(traced)) })
 }
 
-// loadHops reads what was traced in a run, nothing where it was not.
-func loadHops(files *result.Files) ([]insight.Way, error) {
-	text, err := files.Read(hopsFile, hopsMost)
+// loadView reads a file of JSON that a run may have left, into nothing where it has not; what says what it holds.
+func loadView(files *result.Files, file, what string, into any) error {
+	text, err := files.Read(file, hopsMost)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the hops of a run: %w", err)
+		return fmt.Errorf("read %s: %w", what, err)
 	}
-	var ways []insight.Way
-	if err := json.Unmarshal(text, &ways); err != nil {
-		return nil, fmt.Errorf("read the hops of a run from %s: %w; remove the file to do without", hopsFile, err)
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("read %s from %s: %w; remove the file to do without", what, file, err)
 	}
-	return ways, nil
-}
-
-// loadFlames reads what a run's page says of its flame graph, nil where there is none.
-func loadFlames(files *result.Files) (*flame.Summary, error) {
-	text, err := files.Read(flameSummary, hopsMost)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read what a flame graph says: %w", err)
-	}
-	s := &flame.Summary{}
-	if err := json.Unmarshal(text, s); err != nil {
-		return nil, fmt.Errorf("read what a flame graph says from %s: %w; remove the file to do without", flameSummary, err)
-	}
-	return s, nil
+	return nil
 }
 
 // lookOptions choose networks that stand side by side, for a look at more of them than a run's figures.

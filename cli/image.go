@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,10 +65,7 @@ EXIT STATUS
 
 // image makes the image and hands it to where it is asked for.
 func (env *environment) image(ctx context.Context, o imageOptions) error {
-	text := o.name
-	if o.push != "" {
-		text = o.push
-	}
+	text := cmp.Or(o.push, o.name)
 	ref, err := oci.ParseReference(text, o.insecure)
 	if err != nil {
 		return usageError{err}

@@ -58,8 +58,7 @@ func (env *environment) chooseLab(name string) (*keep.Folder, string, error) {
 
 // badName gives errors about names that there are not the exit status of bad usage.
 func badName(err error) error {
-	var unknown *keep.UnknownError
-	if errors.As(err, &unknown) {
+	if _, is := errors.AsType[*keep.UnknownError](err); is {
 		return withStatus(exitUsage, err)
 	}
 	return err
@@ -184,8 +183,7 @@ func (env *environment) takeDown(ctx context.Context, name string, all bool) err
 	}
 	if name != "" || !all {
 		chosen, err := folder.Choose(name)
-		var unknown *keep.UnknownError
-		if name != "" && errors.As(err, &unknown) && keep.CheckName(name) == nil {
+		if _, is := errors.AsType[*keep.UnknownError](err); name != "" && is && keep.CheckName(name) == nil {
 			fmt.Fprintf(env.out, "lab %s is not up\n", name)
 			return nil
 		}

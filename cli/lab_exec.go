@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"netdelta/internal/gather"
 	"netdelta/testbed/lab/keep"
 )
 
@@ -98,9 +99,6 @@ func (env *environment) completePlaces(cmd *cobra.Command, a []string, _ string)
 	if err != nil {
 		return nil, none
 	}
-	var names []string
-	for _, p := range s.Pods {
-		names = append(names, p.Name)
-	}
+	names := gather.Each(s.Pods, func(p keep.Pod) string { return p.Name })
 	return append(names, nodesOf(s)...), none
 }

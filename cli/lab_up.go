@@ -71,11 +71,7 @@ func completeNetworks(_ *cobra.Command, a []string, _ string) ([]string, cobra.S
 	if len(a) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	var names []string
-	for _, n := range network.Catalogue() {
-		names = append(names, n.Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return network.Names(network.Catalogue()), cobra.ShellCompDirectiveNoFileComp
 }
 
 // spec reads what the lab is to be, and refuses what no network can be built on before anything is started.

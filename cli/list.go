@@ -11,6 +11,7 @@ import (
 
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
+	"netdelta/internal/gather"
 	"netdelta/report/ui"
 	"netdelta/workload"
 )
@@ -44,10 +45,7 @@ func topics() []topic {
 }
 
 func newListCommand(env *environment) *cobra.Command {
-	var names []string
-	for _, t := range topics() {
-		names = append(names, t.name)
-	}
+	names := gather.Each(topics(), func(t topic) string { return t.name })
 	var asJSON, verbose bool
 	cmd := &cobra.Command{
 		Use:       "list [" + strings.Join(names, "|") + "]",
@@ -214,9 +212,7 @@ func studyEntries(_ context.Context, env *environment) ([]entry, error) {
 		e := studyEntry{Name: s.Name, Question: s.Question, Networks: s.Networks, Claims: len(s.Claims)}
 		var needs []workload.Program
 		for _, w := range s.Workloads {
-			if !slices.Contains(e.Workloads, w.Name) {
-				e.Workloads = append(e.Workloads, w.Name)
-			}
+			e.Workloads = gather.Once(e.Workloads, w.Name)
 			needs = append(needs, env.needed(s, w)...)
 		}
 		programs, _, err := workload.Missing(needs)
@@ -232,9 +228,6 @@ func studyEntries(_ context.Context, env *environment) ([]entry, error) {
 }
 
 func testbedEntries(context.Context, *environment) ([]entry, error) {
-	var all []entry
-	for _, k := range kinds() {
-		all = append(all, plainEntry{Name: k.name, About: k.about}.entry())
-	}
+	all := gather.Each(kinds(), func(k kind) entry { return plainEntry{Name: k.name, About: k.about}.entry() })
 	return all, nil
 }

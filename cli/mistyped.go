@@ -13,8 +13,7 @@ import (
 
 // flagError says of a flag that is mistyped what would be one, in place of the words of the flags' parser.
 func flagError(cmd *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+	if unknown, is := errors.AsType[*pflag.NotExistError](err); is && unknown.GetSpecifiedShortnames() == "" {
 		var known []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 		if near, found := suggest.Nearest(unknown.GetSpecifiedName(), known); found {

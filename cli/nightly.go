@@ -75,8 +75,7 @@ func (env *environment) runInto(ctx context.Context, study, folder string, flags
 
 // endsNight is the error of a run after which there is nothing to compare: any but that some of its trials failed.
 func endsNight(ran error) error {
-	var exit *exitError
-	if errors.As(ran, &exit) && exit.status == exitFailed {
+	if exit, is := errors.AsType[*exitError](ran); is && exit.status == exitFailed {
 		return nil
 	}
 	return ran

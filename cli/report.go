@@ -48,11 +48,10 @@ func readReported(m insight.Measured, files *result.Files) (r reported, err erro
 	if r.study, err = files.Study(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, err
 	}
-	if r.hops, err = loadHops(files); err != nil {
+	if err := loadView(files, hopsFile, "the hops of a run", &r.hops); err != nil {
 		return r, err
 	}
-	r.flame, err = loadFlames(files)
-	return r, err
+	return r, loadView(files, flameSummary, "what a flame graph says", &r.flame)
 }
 
 // reportFormat is a form that a run can be written in.

@@ -76,21 +76,10 @@ func harmless(option string) bool {
 
 // replacing are the flags that take an option's place, too, where they are given.
 func replacing(option string) []string {
-	switch option {
-	case "image":
-		return []string{"base-image"}
-	case "base-image":
-		return []string{"image"}
-	case "zones":
-		return []string{nodesFlag}
-	case nodesFlag:
-		return []string{"zones"}
-	case "context":
-		return []string{"kubeconfig"}
-	case buildsFlag:
-		return []string{"time-budget"} // another end of the run
-	}
-	return nil
+	return map[string][]string{
+		"image": {"base-image"}, "base-image": {"image"}, "zones": {nodesFlag}, nodesFlag: {"zones"}, "context": {"kubeconfig"},
+		buildsFlag: {"time-budget"}, // another end of the run
+	}[option]
 }
 
 // recall gives flags that are not given the values that they had when the run was begun that is resumed.

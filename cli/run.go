@@ -115,11 +115,7 @@ EXIT STATUS
 			return runStudy(cmd.Context(), env, name, o)
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			for _, f := range studies.All() {
-				names = append(names, f.Name)
-			}
-			return names, cobra.ShellCompDirectiveDefault
+			return studies.Names(), cobra.ShellCompDirectiveDefault
 		},
 	}
 	o.addFlags(cmd)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"netdelta/experiment/study"
+	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/docker"
@@ -21,11 +22,8 @@ const (
 
 // dockerNetworks are the networks that a study on a container engine may name besides a lab's: the engine is asked for its own later.
 func dockerNetworks() study.KnownTestbed {
-	own := study.KnownTestbed{Added: true, Read: func(name string) (bool, error) { return strings.HasPrefix(name, docker.Prefix), nil }}
-	for _, n := range docker.Networks() {
-		own.Names = append(own.Names, n.Name)
-	}
-	return own
+	read := func(name string) (bool, error) { return strings.HasPrefix(name, docker.Prefix), nil }
+	return study.KnownTestbed{Added: true, Names: network.Names(docker.Networks()), Read: read}
 }
 
 // checkDocker refuses flags that have no meaning on a container engine.
@@ -53,10 +51,7 @@ func dockerOnly(o runOptions, on kind) error {
 func adaptToDocker(s *study.Study, o study.Overrides, moved bool) (note string) {
 	if moved && len(o.Networks) == 0 {
 		note = "the study's networks are a lab's: the engine's own take their place"
-		s.Networks, s.Changes = nil, nil
-		for _, n := range docker.Networks() {
-			s.Networks = append(s.Networks, n.Name)
-		}
+		s.Networks, s.Changes = network.Names(docker.Networks()), nil
 	}
 	if moved && o.Baseline == "" {
 		s.Baseline = docker.Host

@@ -46,7 +46,7 @@ func toCluster(s *study.Study, o study.Overrides) (note string) {
 
 // clusterNetworks are the networks of a cluster, as studies may name them.
 func clusterNetworks() study.KnownTestbed {
-	own := study.KnownTestbed{Changes: true, Read: func(name string) (is bool, err error) {
+	return study.KnownTestbed{Changes: true, Names: network.Names(kube.Networks()), Read: func(name string) (is bool, err error) {
 		if !strings.HasPrefix(name, kube.MultusPrefix) {
 			return false, nil
 		}
@@ -55,10 +55,6 @@ func clusterNetworks() study.KnownTestbed {
 		}
 		return true, err
 	}}
-	for _, n := range kube.Networks() {
-		own.Names = append(own.Names, n.Name)
-	}
-	return own
 }
 
 // clusterNetworkEntry is a network of a cluster, for a list.

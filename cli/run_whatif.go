@@ -37,11 +37,7 @@ func onWhatIf(flags *pflag.FlagSet, testbed string, asked bool) (string, error) 
 
 // whatIfNetworks are the networks of a cluster that a study may name in addition to a lab's.
 func whatIfNetworks() study.KnownTestbed {
-	own := study.KnownTestbed{Added: true, Names: []string{network.Metal}, Read: clusterNetworks().Read}
-	for _, n := range whatif.Networks() {
-		own.Names = append(own.Names, n.Name)
-	}
-	return own
+	return study.KnownTestbed{Added: true, Names: append([]string{network.Metal}, network.Names(whatif.Networks())...), Read: clusterNetworks().Read}
 }
 
 // checkWhatIf refuses what can't be had on nodes of a cluster, and asks for the flag: a study alone must not put privileged pods there.

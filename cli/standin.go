@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"netdelta/experiment/study"
+	"netdelta/internal/gather"
 	"netdelta/internal/suggest"
 	"netdelta/network"
 	"netdelta/testbed"
@@ -29,9 +30,7 @@ func standIn(o *study.Overrides, s *study.Study, k kind) (notes []string, err er
 				"--%s measures %s, its stand-in, on the cluster's nodes, and --testbed %s on this machine", flag, p.Name, strings.Join(k.networks.Names, ", "), whatIfFlag, p.Network, labTestbed)}
 		}
 		note := measuredAs(p.Name, p.Network)
-		if !slices.Contains(notes, note) {
-			notes = append(notes, note)
-		}
+		notes = gather.Once(notes, note)
 		return p.Network, nil
 	}
 	var networks []string

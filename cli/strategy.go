@@ -212,8 +212,7 @@ func (env *environment) measure(ctx context.Context, s *strategy, provider testb
 	_, folder, err := (&session.Session{
 		Strategy: how, File: s.study, Options: s.call.values, Provider: provider, Judge: words.NewJudge(env.workloads), Wait: s.wait, Location: env.location(out, s.resume, s.call.earlier),
 	}).Run(ctx)
-	var unknown *network.UnknownError
-	if errors.As(err, &unknown) {
+	if _, is := errors.AsType[*network.UnknownError](err); is {
 		err = usageError{fmt.Errorf("--networks: %w", err)}
 	}
 	if folder == nil {

@@ -16,11 +16,8 @@ import (
 
 // known lists what studies may refer to.
 func (env *environment) known() study.Known {
-	k := study.Known{CheckMTU: checkMTU, ReadNetwork: readNetwork}
+	k := study.Known{CheckMTU: checkMTU, ReadNetwork: readNetwork, Networks: network.Names(network.Catalogue())}
 	k.Testbeds, k.On = knownTestbeds()
-	for _, n := range network.Catalogue() {
-		k.Networks = append(k.Networks, n.Name)
-	}
 	for _, w := range env.workloads {
 		k.Workloads = append(k.Workloads, study.KnownWorkload{Name: w.Name, Defaults: w.Defaults, Parameters: w.Parameters, Check: w.Check})
 	}
@@ -57,10 +54,7 @@ func (env *environment) readStudy(name string) (*study.Study, error) {
 	}
 	data, err := result.ReadFile(name, result.StudyMost)
 	if errors.Is(err, fs.ErrNotExist) {
-		var builtin []string
-		for _, f := range studies.All() {
-			builtin = append(builtin, f.Name)
-		}
+		builtin := studies.Names()
 		hint := "the built-in studies are " + strings.Join(builtin, ", ")
 		if near, ok := suggest.Nearest(name, builtin); ok {
 			hint = fmt.Sprintf("did you mean the built-in study %q?", near)

@@ -179,8 +179,7 @@ func (env *environment) vmExec(ctx context.Context, o vmExecOptions, command []s
 		return err
 	}
 	g, err := vm.Boot(ctx, i, m)
-	var invalid *vm.InvalidError
-	if errors.As(err, &invalid) {
+	if _, is := errors.AsType[*vm.InvalidError](err); is {
 		return usageError{err}
 	}
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/clock"
+	"netdelta/internal/gather"
 	"netdelta/internal/latency"
 	"netdelta/internal/native"
 	"netdelta/result"
@@ -378,10 +379,7 @@ func (c *client) release() error {
 			return fmt.Errorf("%s: the loop did not end within %v", c.cfg.Workload, endTimeout)
 		}
 	}
-	var errs []error
-	for _, fd := range c.files {
-		errs = append(errs, unix.Close(fd))
-	}
+	errs := gather.Each(c.files, unix.Close)
 	if c.signal != nil {
 		errs = append(errs, c.signal.Close())
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/clock"
+	"netdelta/internal/gather"
 	"netdelta/internal/latency"
 	"netdelta/internal/native"
 )
@@ -238,9 +239,5 @@ func openSignal() (read *os.File, write int32, err error) {
 
 // narrow gives file descriptors the size that the kernel gives them.
 func narrow(files []int) []int32 {
-	all := make([]int32, len(files))
-	for i, fd := range files {
-		all[i] = int32(fd)
-	}
-	return all
+	return gather.Each(files, func(fd int) int32 { return int32(fd) })
 }

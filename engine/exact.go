@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/clock"
+	"netdelta/internal/gather"
 	"netdelta/internal/native"
 	"netdelta/result"
 )
@@ -202,10 +203,7 @@ func (p *exactPair) Exchange(transactions int) (ExactTimes, error) {
 
 // Close implements ExactPair.
 func (p *exactPair) Close() error {
-	var errs []error
-	for _, fd := range p.files {
-		errs = append(errs, unix.Close(fd))
-	}
+	errs := gather.Each(p.files, unix.Close)
 	p.files = nil
 	if p.arena != nil {
 		errs = append(errs, p.arena.Free())

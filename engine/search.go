@@ -130,8 +130,7 @@ func (s *seeker) trial(rate float64, span time.Duration) (mlrsearch.Outcome, err
 	o.warmup, o.transactions, o.duration, o.probing = 0, 0, c.ctl.clock.Span(span), true
 	o.pace(rate)
 	begin, err := c.carryOut(max(time.Until(s.until), time.Millisecond))
-	var hung *hangError
-	if errors.As(err, &hung) {
+	if hung, is := errors.AsType[*hangError](err); is {
 		hung.after = s.within // not what was left of it
 	}
 	if err != nil {

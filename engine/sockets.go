@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/native"
 	"netdelta/result"
 	"netdelta/unit"
@@ -82,11 +83,7 @@ func Borrow(pid int, files []int) (own []int, err error) {
 
 // CloseAll closes files.
 func CloseAll(fds []int) error {
-	var errs []error
-	for _, fd := range fds {
-		errs = append(errs, unix.Close(fd))
-	}
-	return errors.Join(errs...)
+	return errors.Join(gather.Each(fds, unix.Close)...)
 }
 
 // Renewable is a client whose connections can be replaced. Its figures go on: totals, histogram, and what the kernel counted at its

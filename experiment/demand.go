@@ -13,6 +13,7 @@ import (
 	"netdelta/experiment/record"
 	"netdelta/experiment/study"
 	"netdelta/internal/daemon"
+	"netdelta/internal/gather"
 	"netdelta/internal/machine"
 	"netdelta/network"
 	"netdelta/result"
@@ -64,10 +65,7 @@ func lackingElsewhere(ctx context.Context, name string, d workload.Demand, able 
 	if len(d.Programs) == 0 {
 		return "", nil
 	}
-	var names []string
-	for _, p := range d.Programs {
-		names = append(names, p.Name)
-	}
+	names := gather.Each(d.Programs, func(p workload.Program) string { return p.Name })
 	lacking, err := able.Lacking(ctx, names)
 	if err != nil || len(lacking) == 0 {
 		return "", err
@@ -257,9 +255,7 @@ func (p *Plan) refuse(reason func(result.Cell) (string, error)) error {
 
 // note adds a sentence, once.
 func (p *Plan) note(sentence string) {
-	if !slices.Contains(p.Notes, sentence) {
-		p.Notes = append(p.Notes, sentence)
-	}
+	p.Notes = gather.Once(p.Notes, sentence)
 }
 
 // notOwned is why the provider can't give a cell its processors or links, "" where it can.
@@ -371,10 +367,7 @@ func (p *Plan) pathMTU(networks []network.Network, s *study.Study, c result.Cell
 	if err != nil {
 		return 0, err
 	}
-	mtu := s.Testbed.Link.MTU
-	if c.Params.MTU != 0 {
-		mtu = c.Params.MTU
-	}
+	mtu := cmp.Or(c.Params.MTU, s.Testbed.Link.MTU)
 	t, err := network.NewTopology(network.Layout{
 		Nodes: 2, PodsPerNode: 2, Family: c.Params.Family, MTU: mtu, PodsOutlive: p.Blocks, Conditions: c.Params.Conditions,
 	})

@@ -11,6 +11,7 @@ import (
 	"netdelta/experiment/measure"
 	"netdelta/experiment/plan"
 	"netdelta/experiment/study"
+	"netdelta/internal/gather"
 	"netdelta/result"
 )
 
@@ -73,9 +74,7 @@ func (r *runner) noteCongestion(t result.Trial) {
 	}
 	note := fmt.Sprintf("TCP ran under congestion control %s where %s is usual: the pods may not choose; sysctl %s of their nodes allows it",
 		t.TCP.CongestionControl, usualCongestion, measure.AllowCongestionControl)
-	if !slices.Contains(r.Run.Notes, note) {
-		r.Run.Notes = append(r.Run.Notes, note)
-	}
+	r.Run.Notes = gather.Once(r.Run.Notes, note)
 }
 
 // patience is how long an agent on this machine is waited for in a run of so long a budget: a fifth of it, so that one that hangs does not

@@ -9,6 +9,7 @@ import (
 	"netdelta/experiment/measure"
 	"netdelta/experiment/plan"
 	"netdelta/experiment/study"
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/stats"
 	"netdelta/testbed"
@@ -124,10 +125,7 @@ func (p *Plan) planStates(s *study.Study) {
 	if s.Design.Blocks > 0 {
 		p.FixBuilds(s.Design.Blocks)
 	}
-	var changed []string
-	for _, c := range s.Changes {
-		changed = append(changed, c.Network)
-	}
+	changed := gather.Each(s.Changes, func(c testbed.Change) string { return c.Network })
 	how := fmt.Sprintf("in which %s stood in every round", s.Baseline)
 	if s.AcrossStates() {
 		how = fmt.Sprintf("deltas are across visits, against %s; its A/A control is a second visit to the same state in each block", s.Baseline)

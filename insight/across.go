@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"netdelta/experiment/study"
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -213,11 +214,8 @@ func (b *basis) referenceMoved(t *cellSet, m metric) bool {
 
 // stateOf is the state that a cell of the setting is measured in.
 func (t cellSet) stateOf(id string) string {
-	i := slices.IndexFunc(t.listed, func(c result.Cell) bool { return c.ID == id })
-	if i < 0 {
-		return ""
-	}
-	return t.listed[i].State
+	c, _ := gather.First(t.listed, func(c result.Cell) bool { return c.ID == id })
+	return c.State
 }
 
 // across says how a delta was taken whose cell and baseline are in states of their own; nil for one within a visit.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"netdelta/experiment/study"
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -222,10 +223,7 @@ func (a *answer) ease() float64 {
 
 // conjunction is the verdict over several comparisons.
 func conjunction(answers []answer) string {
-	verdicts := make([]string, len(answers))
-	for i, a := range answers {
-		verdicts[i] = a.verdict
-	}
+	verdicts := gather.Each(answers, func(a answer) string { return a.verdict })
 	return allOf(verdicts)
 }
 

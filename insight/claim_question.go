@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"netdelta/experiment/study"
+	"netdelta/internal/gather"
 	"netdelta/result"
 )
 
@@ -303,12 +304,7 @@ func whyNot(cells []result.Cell) string {
 func (j *claimJudge) noSetting(where []study.Condition) Missing {
 	cells := j.cells
 	for _, w := range where {
-		var left []result.Cell
-		for _, c := range cells {
-			if j.matches(c, []study.Condition{w}, false) {
-				left = append(left, c)
-			}
-		}
+		left := gather.Where(cells, func(c result.Cell) bool { return j.matches(c, []study.Condition{w}, false) })
 		if len(left) == 0 {
 			return Missing{w.String(), "not in this run"}
 		}

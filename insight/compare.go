@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -90,9 +91,7 @@ func (j Judge) Compare(before, after Measured, o Comparing) RunChanges {
 		Confidence:  max(before.Run.Confidence, after.Run.Confidence),
 		Differences: differences(before.Run, after.Run), Exact: before.Run.Exact != nil && after.Run.Exact != nil,
 	}}
-	if c.Margin == 0 {
-		c.Margin = max(before.Run.Margin, after.Run.Margin)
-	}
+	c.Margin = cmp.Or(c.Margin, max(before.Run.Margin, after.Run.Margin))
 	earlier, later := j.deltas(before, o), j.deltas(after, o)
 	c.Old, c.New = compared(before.Run, earlier), compared(after.Run, later)
 	pairs, lone := match(earlier, later)
@@ -187,10 +186,7 @@ func (c *RunChanges) changes(pairs [][2]delta) {
 		all[i].Need = stats.NeedForChange(estimates[i], options[i])
 	}
 	for _, members := range families {
-		p := make([]float64, len(members))
-		for k, i := range members {
-			p[k] = estimates[i].P
-		}
+		p := gather.Each(members, func(i int) float64 { return estimates[i].P })
 		for k, adjusted := range stats.Holm(p) {
 			i := members[k]
 			verdict := stats.JudgeChange(estimates[i], adjusted, floors[i], stats.Better(all[i].Better), options[i])

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -178,11 +179,7 @@ func Name(network, path string) string {
 
 // Names are the deltas' networks.
 func Names(deltas []result.Delta) []string {
-	list := make([]string, len(deltas))
-	for i, d := range deltas {
-		list[i] = Name(d.Network, d.Path)
-	}
-	return list
+	return gather.Each(deltas, func(d result.Delta) string { return Name(d.Network, d.Path) })
 }
 
 // When bars are cut: with so many deltas or more, if the largest is so many times the third quartile; then at so many times it.

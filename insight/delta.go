@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -316,10 +317,7 @@ func judged(contrasts []*contrast, o Options) []result.Delta {
 	}
 	deltas := make([]result.Delta, len(contrasts))
 	for _, members := range families {
-		p := make([]float64, len(members))
-		for k, i := range members {
-			p[k] = contrasts[i].estimate.P
-		}
+		p := gather.Each(members, func(i int) float64 { return contrasts[i].estimate.P })
 		for k, adjusted := range o.family(p) {
 			deltas[members[k]] = contrasts[members[k]].judge(adjusted, len(members), o)
 		}

@@ -83,10 +83,7 @@ func (a *Account) prove(p *result.Path) {
 
 // whyLost says what is wrong with a trial.
 func (s *summary) whyLost() string {
-	if s.failed != "" {
-		return s.failed
-	}
-	return strings.Join(s.path.Findings, "; ")
+	return cmp.Or(s.failed, strings.Join(s.path.Findings, "; "))
 }
 
 // count adds one to a reason. Of the examples the first in the order of the alphabet is kept, so that the order of counting does

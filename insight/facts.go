@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -34,11 +35,7 @@ func served(trials *Summaries) []result.Service {
 			last[service.Name] = service
 		}
 	}
-	var all []result.Service
-	for _, name := range slices.Sorted(maps.Keys(last)) {
-		all = append(all, last[name])
-	}
-	return all
+	return gather.Each(slices.Sorted(maps.Keys(last)), func(name string) result.Service { return last[name] })
 }
 
 // wayKey tells what is proved of a network's way apart.

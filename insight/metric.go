@@ -2,8 +2,8 @@ package insight
 
 import (
 	"math"
-	"slices"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -119,9 +119,7 @@ func Figures(trial result.Trial) []Figure {
 func Metrics() []string {
 	var names []string
 	for _, m := range metrics() {
-		if !slices.Contains(names, m.name) {
-			names = append(names, m.name)
-		}
+		names = gather.Once(names, m.name)
 	}
 	return names
 }

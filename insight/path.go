@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/stats"
 	"netdelta/unit"
@@ -31,10 +32,7 @@ func without(p result.Params) string {
 
 // devicesOf are the devices that a network says its packets cross.
 func devicesOf(p result.Path) []string {
-	var devices []string
-	for _, h := range p.Hops {
-		devices = append(devices, h.Device)
-	}
+	devices := gather.Each(p.Hops, func(h result.PathHop) string { return h.Device })
 	return slices.Compact(devices)
 }
 

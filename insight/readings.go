@@ -1,6 +1,10 @@
 package insight
 
-import "math"
+import (
+	"math"
+
+	"netdelta/internal/gather"
+)
 
 // readings are a trial's bursts in one metric, in the order of rounds; or, of two trials, the means of what both have of each round.
 type readings struct {
@@ -185,11 +189,7 @@ func inOrder[T any](s *summary, column []T) []T {
 	case s.order == nil:
 		return column
 	}
-	ordered := make([]T, len(s.order))
-	for place, row := range s.order {
-		ordered[place] = column[row]
-	}
-	return ordered
+	return gather.Each(s.order, func(row int) T { return column[row] })
 }
 
 // mean is what the others, which are the baseline and its A/A control or one of them, measured in each round. A round counts if all have it

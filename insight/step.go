@@ -2,6 +2,7 @@ package insight
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"netdelta/stats"
@@ -64,10 +65,5 @@ func steppedBuilds(m metric, cell string, p pairedBuilds, all []batch) map[int]C
 
 // near tells whether a round is one of some, or next to one of them.
 func near(rounds []int, round int) bool {
-	for _, r := range rounds {
-		if r-round <= 1 && round-r <= 1 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rounds, func(r int) bool { return r-round <= 1 && round-r <= 1 })
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 )
 
@@ -158,12 +159,8 @@ func columnsOf(b *result.Bursts) []column {
 
 // column is a metric of each burst, nil if the trial has none.
 func (s *summary) column(metric string) []float64 {
-	for _, c := range s.columns {
-		if c.metric == metric {
-			return c.values
-		}
-	}
-	return nil
+	c, _ := gather.First(s.columns, func(c column) bool { return c.metric == metric })
+	return c.values
 }
 
 // id names the trial within its run.
@@ -239,10 +236,7 @@ func (s *summary) percentile(percent float64) (float64, string) {
 
 // loss is the share of datagrams that did not arrive.
 func (s *summary) loss() (float64, string) {
-	sent := s.sent
-	if sent == 0 {
-		sent = s.transactions + s.lost
-	}
+	sent := cmp.Or(s.sent, s.transactions+s.lost)
 	if sent <= 0 {
 		return 0, "nothing sent"
 	}

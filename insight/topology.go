@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"
@@ -156,9 +157,7 @@ func (w *Way) add(t *summary) {
 		w.Misrouted++
 		w.because(p.Findings)
 		for _, h := range p.Stray {
-			if !slices.Contains(w.Stray, h.Device) {
-				w.Stray = append(w.Stray, h.Device)
-			}
+			w.Stray = gather.Once(w.Stray, h.Device)
 		}
 	case len(p.Weak) > 0:
 		w.Weak++
@@ -174,9 +173,7 @@ func (w *Way) add(t *summary) {
 // because keeps reasons, each once.
 func (w *Way) because(reasons []string) {
 	for _, r := range reasons {
-		if !slices.Contains(w.Reasons, r) {
-			w.Reasons = append(w.Reasons, r)
-		}
+		w.Reasons = gather.Once(w.Reasons, r)
 	}
 	slices.Sort(w.Reasons)
 }

@@ -2,6 +2,7 @@ package network
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/suggest"
 )
 
@@ -124,10 +126,7 @@ func (r *listReader) failAt(offset int, problem, fix string) error {
 
 // unknown finds a placeholder that there is not.
 func (r *listReader) unknown(values []placeholder) error {
-	var known []string
-	for _, v := range values {
-		known = append(known, v.name)
-	}
+	known := gather.Each(values, func(v placeholder) string { return v.name })
 	for _, m := range placeholderPattern.FindAllStringSubmatchIndex(r.text, -1) {
 		name := r.text[m[2]:m[3]]
 		if slices.Contains(known, name) {
@@ -174,8 +173,7 @@ func (r *listReader) read() error {
 func (r *listReader) syntax() error {
 	var whatever json.RawMessage
 	err := json.Unmarshal([]byte(r.filled), &whatever)
-	var wrong *json.SyntaxError
-	if errors.As(err, &wrong) {
+	if wrong, is := errors.AsType[*json.SyntaxError](err); is {
 		return r.fail(wrong.Offset-1, "no JSON: "+wrong.Error(), "")
 	}
 	if err != nil {
@@ -248,12 +246,8 @@ func (r *listReader) plugin(raw json.RawMessage, at int64) error {
 		} `json:"ipam"`
 	}
 	err := json.Unmarshal(raw, &entry)
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		place := wrong.Field
-		if place == "" {
-			place = "a plugin"
-		}
+	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
+		place := cmp.Or(wrong.Field, "a plugin")
 		return r.fail(at+max(0, wrong.Offset-1), fmt.Sprintf("%s must not be a %s", place, wrong.Value), "")
 	}
 	if err != nil {
@@ -267,9 +261,7 @@ func (r *listReader) plugin(raw json.RawMessage, at int64) error {
 		if name == "" || strings.ContainsRune(name, '/') || name == ".." {
 			return r.fail(at, fmt.Sprintf("a plugin of the type %q", name), `write "type": "bridge", the name of a program without its folder`)
 		}
-		if !slices.Contains(r.plugins, name) {
-			r.plugins = append(r.plugins, name)
-		}
+		r.plugins = gather.Once(r.plugins, name)
 	}
 	return nil
 }

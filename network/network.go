@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/suggest"
 	"netdelta/result"
 	"netdelta/unit"
@@ -139,19 +140,21 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("unknown network %q; known are %s", e.Name, strings.Join(e.Known, ", "))
 }
 
+// Names are what networks are called, in their order.
+func Names(networks []Network) []string {
+	return gather.Each(networks, func(n Network) string { return n.Name })
+}
+
 // Find returns the network of the given name, or an *UnknownError that suggests the nearest one. A name that begins with
 // CNIPrefix need not be in the list: its file is read.
 func Find(networks []Network, name string) (Network, error) {
-	if i := slices.IndexFunc(networks, func(n Network) bool { return n.Name == name }); i >= 0 {
-		return networks[i], nil
+	if n, is := gather.First(networks, func(n Network) bool { return n.Name == name }); is {
+		return n, nil
 	}
 	if strings.HasPrefix(name, CNIPrefix) {
 		return ReadCNI(name)
 	}
-	known := make([]string, len(networks))
-	for i, n := range networks {
-		known[i] = n.Name
-	}
+	known := Names(networks)
 	nearest, _ := suggest.Nearest(name, known)
 	return Network{}, &UnknownError{Name: name, Nearest: nearest, Known: known}
 }
@@ -201,12 +204,7 @@ func Products() []Product {
 
 // FindProduct is the product of a name, false if there is none. Letters may be capitals.
 func FindProduct(name string) (Product, bool) {
-	all := Products()
-	i := slices.IndexFunc(all, func(p Product) bool { return strings.EqualFold(p.Name, name) })
-	if i < 0 {
-		return Product{}, false
-	}
-	return all[i], true
+	return gather.First(Products(), func(p Product) bool { return strings.EqualFold(p.Name, name) })
 }
 
 // ProductOf is the product of a system whose packets between nodes travel in an encapsulation or encryption, both as a survey of a cluster

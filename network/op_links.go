@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"netdelta/internal/gather"
 	"netdelta/unit"
 )
 
@@ -32,11 +33,7 @@ func (o Bond) String() string {
 
 // Members are the devices of the bond's links.
 func (o Bond) Members() []Device {
-	all := make([]Device, len(o.Links))
-	for i, l := range o.Links {
-		all[i] = Device{o.In, l}
-	}
-	return all
+	return gather.Each(o.Links, func(l string) Device { return Device{o.In, l} })
 }
 
 // Card gives a node a network card of the machine that nothing else uses, with as many virtual functions as the node has pods.

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -102,9 +103,7 @@ func NewTopology(l Layout) (Topology, error) {
 	if l.Segment == innerSegment {
 		return Topology{}, fmt.Errorf("segment %d holds the addresses inside an encryption: take another", l.Segment)
 	}
-	if l.MTU == 0 {
-		l.MTU = DefaultMTU
-	}
+	l.MTU = cmp.Or(l.MTU, DefaultMTU)
 	t := Topology{Family: l.Family, MTU: l.MTU, Rate: l.Rate, PodsOutlive: l.PodsOutlive, Conditions: l.Conditions.Plain(), Segment: l.Segment}
 	if t.Conditions.LinkRate > 0 {
 		t.Rate = t.Conditions.LinkRate

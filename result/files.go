@@ -43,8 +43,7 @@ func OpenFiles(path string) (*Files, error) {
 
 // at gives an error of the file system the path that the user knows.
 func at(path string, err error) error {
-	var reason *fs.PathError
-	if errors.As(err, &reason) {
+	if reason, is := errors.AsType[*fs.PathError](err); is {
 		return &fs.PathError{Op: "open", Path: path, Err: reason.Err}
 	}
 	return err

@@ -237,8 +237,7 @@ func (f *Files) Trials() (Contents, error) {
 
 // newer adds to an error about a newer netdelta which one has written the folder.
 func (f *Files) newer(err error) error {
-	var newer *SchemaError
-	if errors.As(err, &newer) {
+	if newer, is := errors.AsType[*SchemaError](err); is {
 		newer.Writer = f.writer()
 	}
 	return err

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"netdelta/internal/gather"
 )
 
 // Change is how a network of a study changes the cluster while it is measured. It is plain data.
@@ -54,10 +56,7 @@ func (a Action) String() string {
 	case a.Delete != "":
 		return "kubectl delete --ignore-not-found -f " + Quoted(a.Delete)
 	}
-	var words []string
-	for _, w := range a.Command {
-		words = append(words, Quoted(w))
-	}
+	words := gather.Each(a.Command, Quoted)
 	return strings.Join(words, " ")
 }
 

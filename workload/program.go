@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,10 +51,7 @@ func (c *ProgramClient) Burst(spec engine.BurstSpec) (b engine.Burst, err error)
 		return b, err
 	}
 	c.Tally.Settle(spec.DropLast)
-	deadline := spec.Deadline
-	if deadline == 0 {
-		deadline = spec.Warmup + spec.Duration + slack
-	}
+	deadline := cmp.Or(spec.Deadline, spec.Warmup+spec.Duration+slack)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), deadline, fmt.Errorf("burst not over after %v: %w", deadline, context.DeadlineExceeded))
 	defer cancel()
 	start := time.Now()

@@ -18,6 +18,7 @@ import (
 	"unicode"
 
 	"netdelta/experiment/study"
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -288,9 +289,7 @@ func (b *builder) study(sources []Source) []byte {
 func Rebase(run *result.Run, baseline string) error {
 	var networks []string
 	for _, c := range run.Cells {
-		if !slices.Contains(networks, c.Network) {
-			networks = append(networks, c.Network)
-		}
+		networks = gather.Once(networks, c.Network)
 	}
 	if !slices.Contains(networks, baseline) {
 		return fmt.Errorf("%w %s; the run has %s", ErrBaseline, baseline, strings.Join(networks, ", "))

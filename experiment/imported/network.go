@@ -1,12 +1,14 @@
 package imported
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/latency"
 	"netdelta/result"
 	"netdelta/stats"
@@ -109,10 +111,7 @@ func readSockperf(r sockperf.Report, workload string) (_ []measured, err error) 
 	l.p90, _ = r.Percentile(90)
 	l.p99, _ = r.Percentile(99)
 	if len(r.Messages) > 0 {
-		times := make([]float64, len(r.Messages))
-		for i, message := range r.Messages {
-			times[i] = message.RoundTrip
-		}
+		times := gather.Each(r.Messages, func(message sockperf.Message) float64 { return message.RoundTrip })
 		slices.Sort(times)
 		l.p50, l.p90, l.p99 = stats.Quantile(times, 0.5), stats.Quantile(times, 0.9), stats.Quantile(times, 0.99)
 		err = histogram(t, func(record func(ns, count int64)) {
@@ -133,9 +132,7 @@ func readNetperf(reports []netperf.Report, workload string) ([]measured, error) 
 	var all []measured
 	for _, r := range reports {
 		m := measured{tool: netperf.Program, workload: known[r.Test], params: result.Params{Engine: netperf.Program, CongestionControl: r.Congestion}}
-		if m.workload == "" {
-			m.workload = workload
-		}
+		m.workload = cmp.Or(m.workload, workload)
 		if streams := m.workload == tcpStream || m.workload == udpStream; m.workload == "" || streams == r.Transactions() {
 			return nil, fmt.Errorf("it does not say which test it is of (no banner, or another test than --workload says); say --workload, one of %s, %s, %s, %s, %s",
 				tcpRR, udpRR, tcpCRR, tcpStream, udpStream)

@@ -13,6 +13,7 @@ import (
 	"netdelta/agent"
 	"netdelta/experiment/endpoint"
 	"netdelta/experiment/plan"
+	"netdelta/internal/gather"
 	"netdelta/probe/path"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -209,9 +210,7 @@ func background(client *agent.Agent, clusters map[string]*endpoint.Cluster) []te
 	all := []testbed.Pod{client.Pod()}
 	for _, k := range clusters {
 		for _, p := range k.Pods() {
-			if !slices.Contains(all, p) {
-				all = append(all, p)
-			}
+			all = gather.Once(all, p)
 		}
 	}
 	return all
@@ -265,10 +264,7 @@ func (b *Build) hold(release func() error) {
 func (b *Build) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var errs []error
-	for _, s := range slices.Concat(b.Sessions, b.dropped) {
-		errs = append(errs, s.closeProbes())
-	}
+	errs := gather.Each(slices.Concat(b.Sessions, b.dropped), func(s *Session) error { return s.closeProbes() })
 	atOnce(b.agents, func(_ int, a *agent.Agent) { _ = a.Close() }) // it is gone in any case
 	errs = append(errs, together(b.releases))
 	b.agents, b.releases = nil, nil
@@ -357,7 +353,7 @@ func (m *Context) startAgent(ctx context.Context, b *Build, pod testbed.Pod) (*a
 	b.mu.Unlock()
 	if !m.able.SharesMachine {
 		if err := m.Observed.meet(ctx, a); err != nil {
-			return a, fmt.Errorf("looking at node %s: %w", pod.Node(), err)
+			return nil, fmt.Errorf("looking at node %s: %w", pod.Node(), err)
 		}
 	}
 	return a, nil

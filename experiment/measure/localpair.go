@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,9 +63,7 @@ func (m *Context) PairOn(ctx context.Context, tb testbed.Testbed, c result.Cell,
 	if w.Exact == nil {
 		return nil, fmt.Errorf("%s: workload %s has no exact meaning: its ends can't be stamped by one clock", c.ID, c.Workload)
 	}
-	if c.Params.Message == 0 {
-		c.Params.Message = w.Defaults.Message
-	}
+	c.Params.Message = cmp.Or(c.Params.Message, w.Defaults.Message)
 	server, err := serverPod(tb, c.Placement)
 	if err != nil {
 		return nil, err

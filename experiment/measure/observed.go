@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"netdelta/agent"
+	"netdelta/internal/gather"
 	"netdelta/internal/softirq"
 	"netdelta/network"
 	"netdelta/result"
@@ -62,9 +63,7 @@ func (o *Observed) Notes(known []string) []string {
 
 func appendOnce(known []string, more ...string) []string {
 	for _, s := range more {
-		if !slices.Contains(known, s) {
-			known = append(known, s)
-		}
+		known = gather.Once(known, s)
 	}
 	return known
 }

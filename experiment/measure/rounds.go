@@ -13,6 +13,7 @@ import (
 
 	"netdelta/agent"
 	"netdelta/experiment/plan"
+	"netdelta/internal/gather"
 	"netdelta/probe/pressure"
 	"netdelta/testbed/rpc"
 )
@@ -309,10 +310,7 @@ func (w *machineWatch) end(ctx context.Context) (pressure.Load, error) {
 		}
 		return now.Since(w.before[0].sample), nil
 	}
-	agents := make([]*agent.Agent, len(w.before))
-	for i, v := range w.before {
-		agents[i] = v.agent
-	}
+	agents := gather.Each(w.before, func(v machineSample) *agent.Agent { return v.agent })
 	var loads []pressure.Load
 	for i, v := range w.read(ctx, agents) {
 		if v.err == nil && w.before[i].err == nil {

@@ -12,6 +12,7 @@ import (
 
 	"netdelta/agent"
 	"netdelta/engine"
+	"netdelta/internal/gather"
 	"netdelta/probe/cpu"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -178,20 +179,13 @@ func (r *Rounds) sweep(ctx context.Context, sessions, members []*Session, build,
 
 // numbers are the sessions as their agent knows them.
 func numbers(members []*Session) []int {
-	all := make([]int, len(members))
-	for i, s := range members {
-		all[i] = s.session
-	}
-	return all
+	return gather.Each(members, func(s *Session) int { return s.session })
 }
 
 // renew puts new connections between the same addresses in the place of the sessions', and has the meters follow their threads. What
 // the sessions have measured so far is kept, less the last bursts that are to be dropped.
 func renew(ctx context.Context, members []*Session) []error {
-	drop := make([]bool, len(members))
-	for i, s := range members {
-		drop[i] = s.disturbed
-	}
+	drop := gather.Each(members, func(s *Session) bool { return s.disturbed })
 	runner := members[0].runner
 	if err := runner.Disconnect(ctx, numbers(members), drop); err != nil {
 		return slices.Repeat([]error{err}, len(members))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"netdelta/agent"
@@ -159,12 +160,7 @@ func (m *mesh) burst(ctx context.Context, at *connection, round int) {
 
 // latencies says whether a workload has any.
 func latencies(w workload.Workload) bool {
-	for _, m := range w.Metrics {
-		if m.Name == "p50" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.Metrics, func(m workload.Metric) bool { return m.Name == "p50" })
 }
 
 // Trial is what the build measured, or why it measured nothing.

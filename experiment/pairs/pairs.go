@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"netdelta/experiment/record"
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/stats"
 	"netdelta/testbed"
@@ -156,9 +157,7 @@ func Of(run result.Run, trials []result.Trial) Outcome {
 			o.Metric, o.Unit, o.Better = "throughput", "bit/s", "higher"
 		}
 		for _, p := range t.Pairs {
-			if !slices.Contains(o.Nodes, p.Client) {
-				o.Nodes = append(o.Nodes, p.Client)
-			}
+			o.Nodes = gather.Once(o.Nodes, p.Client)
 		}
 	}
 	for _, c := range run.Cells {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -133,9 +134,7 @@ func (n need) with(cells []result.Cell) need {
 		n.once = once
 	}
 	if !HaveStates(cells) {
-		if n.build == 0 {
-			n.build = n.costs.Build
-		}
+		n.build = cmp.Or(n.build, n.costs.Build)
 		n.build += n.of(cells)
 		return n
 	}

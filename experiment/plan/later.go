@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"netdelta/experiment/study"
+	"netdelta/internal/gather"
 	"netdelta/result"
 )
 
@@ -113,9 +114,6 @@ func (s *Scheduler) inLater() []leftOut {
 }
 
 // namesOf are the names of what is left out.
-func namesOf(all []leftOut) (names []string) {
-	for _, l := range all {
-		names = append(names, l.name)
-	}
-	return names
+func namesOf(all []leftOut) []string {
+	return gather.Each(all, func(l leftOut) string { return l.name })
 }

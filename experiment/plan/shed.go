@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netdelta/experiment/study"
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -145,17 +146,13 @@ func (s *Scheduler) loads() (all []leftOut) {
 // settings are the settings that are measured still, in the order of the study, those across nodes first: that is where most networks differ.
 func (s *Scheduler) settings() (all []leftOut) {
 	cells := s.without(s.cells)
-	across, within := []result.Setting{}, []result.Setting{}
-	for _, at := range result.Settings(cells) {
-		if at.Placement == result.CrossNode {
-			across = append(across, at)
-		} else {
-			within = append(within, at)
+	for _, across := range []bool{true, false} {
+		for _, at := range result.Settings(cells) {
+			if (at.Placement == result.CrossNode) == across {
+				mine := slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return c.Setting() != at })
+				all = append(all, leftOut{called(at), ids(mine)})
+			}
 		}
-	}
-	for _, at := range slices.Concat(across, within) {
-		mine := slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return c.Setting() != at })
-		all = append(all, leftOut{called(at), ids(mine)})
 	}
 	return all
 }
@@ -194,11 +191,8 @@ func (s *Scheduler) leaveOut(now time.Duration, of []leftOut) (out []leftOut) {
 }
 
 // ids are the cells' IDs.
-func ids(cells []result.Cell) (all []string) {
-	for _, c := range cells {
-		all = append(all, c.ID)
-	}
-	return all
+func ids(cells []result.Cell) []string {
+	return gather.Each(cells, func(c result.Cell) string { return c.ID })
 }
 
 // drop leaves cells out of the rest of the run, or brings them back.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 )
 
@@ -114,9 +115,7 @@ func Visits(cells []result.Cell, costs Costs, rules Rules) (all []Visit, whole t
 		}
 		v := Visit{State: States(cells)[i], Takes: roundUp(costs.Build + n.of(part))}
 		for _, c := range part {
-			if !slices.Contains(v.Networks, c.Network) {
-				v.Networks = append(v.Networks, c.Network)
-			}
+			v.Networks = gather.Once(v.Networks, c.Network)
 		}
 		all = append(all, v)
 	}

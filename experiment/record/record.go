@@ -127,12 +127,7 @@ func (r *Record) Of(cell string) int {
 
 // hasBuild says whether any cell was measured in a build.
 func (r *Record) hasBuild(build int) bool {
-	for _, t := range r.Trials {
-		if t.Build == build {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Trials, func(t result.Trial) bool { return t.Build == build })
 }
 
 // Cells makes the cells of networks under one load: the first is the baseline, and has an A/A control where one is asked for.

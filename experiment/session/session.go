@@ -2,6 +2,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -324,9 +325,7 @@ func (s *Session) follow(ctx context.Context, able testbed.Capabilities) (run re
 	}
 	run.Study, run.Question, run.Confidence, run.Claims = s.File.Name, s.File.Question, study.DefaultConfidence, study.Untested(s.File.Claims)
 	run.Testbed, run.Options = s.Provider.Kind(), s.Options
-	if run.Margin == 0 {
-		run.Margin = study.DefaultMargin
-	}
+	run.Margin = cmp.Or(run.Margin, study.DefaultMargin)
 	if run.Environment, err = machine.Describe(machine.Version()); err != nil {
 		return run, nil, err
 	}

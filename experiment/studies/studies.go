@@ -3,7 +3,8 @@ package studies
 
 import (
 	_ "embed"
-	"slices"
+
+	"netdelta/internal/gather"
 )
 
 //go:embed latency.yaml
@@ -53,14 +54,12 @@ func All() []File {
 	}
 }
 
+// Names are the names of the built-in studies.
+func Names() []string { return gather.Each(All(), func(f File) string { return f.Name }) }
+
 // Find returns the built-in study of this name.
 func Find(name string) (File, bool) {
-	all := All()
-	i := slices.IndexFunc(all, func(f File) bool { return f.Name == name })
-	if i < 0 {
-		return File{}, false
-	}
-	return all[i], true
+	return gather.First(All(), func(f File) bool { return f.Name == name })
 }
 
 // Path is the place that messages about a built-in study name.

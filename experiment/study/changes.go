@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"netdelta/internal/gather"
 	"netdelta/testbed"
 )
 
@@ -81,10 +82,7 @@ func parseEncapsulation(s string) (testbed.Encapsulation, error) {
 	if e := testbed.Encapsulation(s); slices.Contains(testbed.Encapsulations(), e) {
 		return e, nil
 	}
-	var known []string
-	for _, e := range testbed.Encapsulations() {
-		known = append(known, string(e))
-	}
+	known := gather.Each(testbed.Encapsulations(), func(e testbed.Encapsulation) string { return string(e) })
 	return "", fmt.Errorf("unknown encapsulation %s: %s", printed(s), suggest(s, known))
 }
 
@@ -190,12 +188,7 @@ func splitCommand(line string) ([]string, error) {
 
 // Change is the study's change of the network of this name.
 func (s *Study) Change(network string) (testbed.Change, bool) {
-	for _, c := range s.Changes {
-		if c.Network == network {
-			return c, true
-		}
-	}
-	return testbed.Change{}, false
+	return gather.First(s.Changes, func(c testbed.Change) bool { return c.Network == network })
 }
 
 // changing are the names of the networks that change the cluster, less those that are none.

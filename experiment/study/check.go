@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -161,13 +162,8 @@ func decimal(v int) string                { return fmt.Sprint(v) }
 func bitRate(v unit.BitsPerSecond) string { return v.String() }
 
 // testbedsThat are the names of the known testbeds with a property.
-func (c *checker) testbedsThat(has func(KnownTestbed) bool) (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(c.kinds)) {
-		if has(c.kinds[name]) {
-			names = append(names, name)
-		}
-	}
-	return names
+func (c *checker) testbedsThat(has func(KnownTestbed) bool) []string {
+	return gather.Where(slices.Sorted(maps.Keys(c.kinds)), func(name string) bool { return has(c.kinds[name]) })
 }
 
 func (c *checker) testbed() {

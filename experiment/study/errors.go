@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"netdelta/internal/gather"
 )
 
 // Position is where in the user's input a value stands: a position in a file, or a flag.
@@ -52,20 +54,13 @@ type Errors []*Error
 
 // Error prints one error on each line.
 func (e Errors) Error() string {
-	lines := make([]string, len(e))
-	for i, one := range e {
-		lines[i] = one.Error()
-	}
+	lines := gather.Each(e, func(one *Error) string { return one.Error() })
 	return strings.Join(lines, "\n")
 }
 
 // Unwrap makes errors.As find each *Error.
 func (e Errors) Unwrap() []error {
-	all := make([]error, len(e))
-	for i, one := range e {
-		all[i] = one
-	}
-	return all
+	return gather.Each(e, func(one *Error) error { return one })
 }
 
 // sorted returns the errors in the order of their places, each once, and nil (not an empty list) when there are none.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 )
 
@@ -89,12 +90,7 @@ func named(key string, known []string, of func(result.Cell) string) factor {
 
 // factorOf finds the factor of a key.
 func factorOf(parameters []result.Parameter, key string) (factor, bool) {
-	all := conditionFactors(parameters)
-	i := slices.IndexFunc(all, func(f factor) bool { return f.key == key })
-	if i < 0 {
-		return factor{}, false
-	}
-	return all[i], true
+	return gather.First(conditionFactors(parameters), func(f factor) bool { return f.key == key })
 }
 
 // Holds says whether the factor has one of the condition's values in a cell whose parameters have their defaults filled in
@@ -109,10 +105,7 @@ func (c Condition) Holds(cell result.Cell) bool {
 
 // problem says what is wrong with a condition, and in which part of it; "" if nothing is.
 func (c Condition) problem(v *vocabulary) (part, why string) {
-	var keys []string
-	for _, f := range conditionFactors(v.parameters) {
-		keys = append(keys, f.key)
-	}
+	keys := gather.Each(conditionFactors(v.parameters), func(f factor) string { return f.key })
 	f, ok := factorOf(v.parameters, c.Key)
 	if !ok {
 		return c.Key, fmt.Sprintf("unknown factor %s: %s", quoted(c.Key), suggest(c.Key, keys))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/unit"
@@ -179,11 +180,7 @@ func (s *Study) common(key string, levels []any) {
 }
 
 func untyped[T any](values []T) []any {
-	all := make([]any, len(values))
-	for i, v := range values {
-		all[i] = v
-	}
-	return all
+	return gather.Each(values, func(v T) any { return v })
 }
 
 // factors gives all workloads the levels of --factor KEY=LEVEL,LEVEL.
@@ -260,9 +257,7 @@ func (s *Study) ask(about *Study) {
 		if slices.ContainsFunc(about.Workloads, func(o Workload) bool { return o.Name == w.Name }) {
 			return
 		}
-		if !slices.Contains(names, w.Name) {
-			names = append(names, w.Name)
-		}
+		names = gather.Once(names, w.Name)
 	}
 	s.Question, s.Claims = "What does each container network cost "+strings.Join(names, " and ")+"?", nil
 }
@@ -279,11 +274,7 @@ func (s *Study) merge() {
 }
 
 func trimmed(names []string) []string {
-	out := make([]string, len(names))
-	for i, n := range names {
-		out[i] = strings.TrimSpace(n)
-	}
-	return out
+	return gather.Each(names, strings.TrimSpace)
 }
 
 // Clone returns a copy that shares no memory with s.

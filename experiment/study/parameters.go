@@ -9,17 +9,14 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/unit"
 )
 
 // parameterOf finds the parameter of a key.
 func parameterOf(all []result.Parameter, key string) (result.Parameter, bool) {
-	i := slices.IndexFunc(all, func(d result.Parameter) bool { return d.Key == key && !d.Derived })
-	if i < 0 {
-		return result.Parameter{}, false
-	}
-	return all[i], true
+	return gather.First(all, func(d result.Parameter) bool { return d.Key == key && !d.Derived })
 }
 
 // keysOf are the keys that studies have.

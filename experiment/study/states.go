@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/testbed"
 )
@@ -51,10 +52,7 @@ func (s *Study) State(network string, p result.Params) string {
 }
 
 func stateName(changes []testbed.Change) string {
-	names := make([]string, len(changes))
-	for i, c := range changes {
-		names[i] = c.Network
-	}
+	names := gather.Each(changes, func(c testbed.Change) string { return c.Network })
 	return strings.Join(names, ", ")
 }
 

@@ -30,8 +30,7 @@ func quantity[T any](parse func(string) (T, error)) func(string) (T, error) {
 			return v, err
 		}
 		v, err = parse(s)
-		var syntax *unit.SyntaxError
-		if errors.As(err, &syntax) {
+		if syntax, is := errors.AsType[*unit.SyntaxError](err); is {
 			return v, fmt.Errorf("%q is not a %s: %s; write for example %s", s, syntax.Kind, syntax.Why, syntax.Example)
 		}
 		return v, err

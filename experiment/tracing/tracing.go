@@ -13,6 +13,7 @@ import (
 	"netdelta/engine"
 	"netdelta/experiment"
 	"netdelta/experiment/measure"
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/probe/hops"
 	"netdelta/result"
@@ -267,11 +268,7 @@ func transactions(t engine.ExactTimes) []hops.Transaction {
 }
 
 func floats(ns []int64) []float64 {
-	all := make([]float64, len(ns))
-	for i, n := range ns {
-		all[i] = float64(n)
-	}
-	return all
+	return gather.Each(ns, func(n int64) float64 { return float64(n) })
 }
 
 // traced sums the rounds up. Rounds in which most went another way than in the first don't count.

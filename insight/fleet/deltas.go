@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"netdelta/experiment/fleet"
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -162,10 +163,7 @@ func deltaOf(m metric, e stats.Estimate, n, baseline *fleet.Network, excluded in
 }
 
 func medianOf(m metric, n *fleet.Network) float64 {
-	var all []float64
-	for _, v := range n.Bursts {
-		all = append(all, m.of(v))
-	}
+	all := gather.Each(n.Bursts, m.of)
 	if len(all) == 0 {
 		return 0
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"netdelta/experiment/pairs"
+	"netdelta/internal/gather"
 	"netdelta/stats"
 )
 
@@ -90,10 +91,7 @@ func judge(o pairs.Outcome, n pairs.Network, options stats.Options) Network {
 		out.Note = "nothing was measured"
 		return out
 	}
-	var overall []float64
-	for _, f := range fits {
-		overall = append(overall, f.Overall)
-	}
+	overall := gather.Each(fits, func(f Fit) float64 { return f.Overall })
 	out.Typical = math.Exp(stats.Mean(overall))
 	out.judgeNodes(o, fits, options)
 	out.judgePairs(o, n, fits, options)
@@ -130,11 +128,7 @@ func fitsOf(nodes []string, n pairs.Network) []Fit {
 		builds = append(builds, b)
 	}
 	slices.Sort(builds)
-	var fits []Fit
-	for _, b := range builds {
-		fits = append(fits, Polish(matrices[b]))
-	}
-	return fits
+	return gather.Each(builds, func(b int) Fit { return Polish(matrices[b]) })
 }
 
 // blank is a matrix without entries.
@@ -173,10 +167,7 @@ func (out *Network) judgeNodes(o pairs.Outcome, fits []Fit, options stats.Option
 		n.RatioLow, n.RatioHigh = bounds(e)
 		out.Nodes, estimates, family = append(out.Nodes, n), append(estimates, e), append(family, e.P)
 	}
-	var centers []float64
-	for _, e := range estimates {
-		centers = append(centers, e.Center)
-	}
+	centers := gather.Each(estimates, func(e stats.Estimate) float64 { return e.Center })
 	// A node is held against the others, however much these differ among themselves.
 	floor := spreads * stats.MAD(centers)
 	for i, p := range stats.Holm(family) {

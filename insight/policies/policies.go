@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"netdelta/experiment/policies"
+	"netdelta/internal/gather"
 	"netdelta/stats"
 )
 
@@ -44,9 +45,7 @@ func Judge(o policies.Outcome) Report {
 	r := Report{Outcome: o}
 	var counts []int
 	for _, s := range o.Samples {
-		if !slices.Contains(counts, s.Policies) {
-			counts = append(counts, s.Policies)
-		}
+		counts = gather.Once(counts, s.Policies)
 	}
 	for _, n := range counts {
 		for _, change := range policies.Changes() {

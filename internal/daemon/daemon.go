@@ -4,6 +4,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,9 +72,7 @@ func (h *Sandbox) Start(spec Spec) (*Daemon, error) {
 // remembered by where that is nil.
 func (h *Sandbox) start(spec Spec, out *strings.Builder, among *[]*Daemon) (*Daemon, error) {
 	d := &Daemon{spec: spec, sandbox: h, words: tail.New(tailRoom), done: make(chan struct{})}
-	if d.spec.Name == "" {
-		d.spec.Name = filepath.Base(spec.Path)
-	}
+	d.spec.Name = cmp.Or(d.spec.Name, filepath.Base(spec.Path))
 	path, err := Look(spec.Path)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", d.spec.Name, err)
@@ -270,12 +269,8 @@ func (d *Daemon) Memory() unit.Bytes {
 // error.
 func (d *Daemon) Stop() error {
 	signal, patience := d.spec.Signal, d.spec.Grace
-	if signal == 0 {
-		signal = syscall.SIGTERM
-	}
-	if patience == 0 {
-		patience = grace
-	}
+	signal = cmp.Or(signal, syscall.SIGTERM)
+	patience = cmp.Or(patience, grace)
 	if err := d.signal(signal); err != nil {
 		return err
 	}

@@ -175,8 +175,7 @@ func notOwn(target *netns.Namespace) error {
 func (w *Tripwire) Wait(patience time.Duration) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		_, err := w.nl.LinkByName(wire)
-		var gone netlink.LinkNotFoundError
-		if errors.As(err, &gone) {
+		if _, is := errors.AsType[netlink.LinkNotFoundError](err); is {
 			return nil
 		}
 		if err != nil {

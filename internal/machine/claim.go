@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"netdelta/internal/gather"
 )
 
 // ProcessorsVariable names a folder whose files stand for processors, in place of the kernel's own. Programs with different folders
@@ -87,10 +89,7 @@ func (c *Claim) Release() error {
 	if c == nil {
 		return nil
 	}
-	var errs []error
-	for _, f := range c.files {
-		errs = append(errs, f.Close())
-	}
+	errs := gather.Each(c.files, func(f *os.File) error { return f.Close() })
 	c.files = nil
 	return errors.Join(errs...)
 }

@@ -1,7 +1,11 @@
 // Package suggest finds the name that somebody who mistyped one probably meant.
 package suggest
 
-import "strings"
+import (
+	"strings"
+
+	"netdelta/internal/gather"
+)
 
 // Nearest returns the known name with the least edit distance to the given one, if it is near enough to be a slip: a third
 // of the name's length, and at least one; or, failing that, the only known name that begins with what was given. Case, and
@@ -20,12 +24,7 @@ func Nearest(name string, known []string) (string, bool) {
 	if best != "" {
 		return best, true
 	}
-	var starts []string
-	for _, k := range known {
-		if len(name) >= 2 && strings.HasPrefix(k, name) {
-			starts = append(starts, k)
-		}
-	}
+	starts := gather.Where(known, func(k string) bool { return len(name) >= 2 && strings.HasPrefix(k, name) })
 	if len(starts) == 1 {
 		return starts[0], true
 	}

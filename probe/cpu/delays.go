@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/procfile"
 )
 
@@ -49,10 +50,7 @@ func exists(name string) bool {
 }
 
 func (d *delays) close() error {
-	var errs []error
-	for _, f := range d.files {
-		errs = append(errs, f.Close())
-	}
+	errs := gather.Each(d.files, func(f *procfile.File) error { return f.Close() })
 	d.files, d.asked, d.waited, d.of = nil, nil, nil, nil
 	return errors.Join(errs...)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netdelta/engine"
+	"netdelta/internal/gather"
 	"netdelta/internal/procfile"
 	"netdelta/probe/pressure"
 	"netdelta/result"
@@ -100,10 +101,7 @@ func (m *Meter) Told(told bool) {
 // which the server is one, have started by now. Other agents count as a whole.
 func (m *Meter) Programs(agents []Process) error {
 	m.daemons, m.spent = nil, nil // which are among them
-	var pids []int
-	for _, a := range agents {
-		pids = append(pids, a.PID())
-	}
+	pids := gather.Each(agents, func(a Process) int { return a.PID() })
 	below, err := procfile.Below(pids...)
 	if err != nil {
 		return err

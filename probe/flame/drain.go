@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
+
+	"netdelta/internal/gather"
 )
 
 // depth is how many functions of a stack the kernel keeps, as in profile.bpf.c.
@@ -158,9 +160,5 @@ func (r *reader) program(process uint32) *program {
 }
 
 func int8s(name []int8) []byte {
-	text := make([]byte, len(name))
-	for i, c := range name {
-		text[i] = byte(c)
-	}
-	return text
+	return gather.Each(name, func(c int8) byte { return byte(c) })
 }

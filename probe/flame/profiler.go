@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/procfile"
 	"netdelta/testbed"
 )
@@ -174,10 +175,7 @@ func asleep(p Profile) []Sample {
 
 // Close lets go of all that the profiler holds. It is idempotent.
 func (p *Profiler) Close() error {
-	var errs []error
-	for _, l := range p.links {
-		errs = append(errs, l.Close())
-	}
+	errs := gather.Each(p.links, func(l link.Link) error { return l.Close() })
 	for _, fd := range p.counts {
 		errs = append(errs, unix.Close(fd))
 	}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"netdelta/internal/gather"
 )
 
 // Transaction is when one request and its response began and ended at the programs, in nanoseconds of the kernel's
@@ -104,11 +106,7 @@ func (m *message) pass(e Event) {
 }
 
 func (m *message) places() []Point {
-	places := make([]Point, len(m.passed))
-	for i, p := range m.passed {
-		places[i] = p.place
-	}
-	return places
+	return gather.Each(m.passed, func(p passage) Point { return p.place })
 }
 
 func (m *message) times() []int64 {

@@ -1,8 +1,10 @@
 package hops
 
 import (
+	"cmp"
 	"fmt"
 
+	"netdelta/internal/gather"
 	"netdelta/network"
 )
 
@@ -200,10 +202,7 @@ func (n Names) HopsBetween(places []Point) []Hop {
 }
 
 func (n Names) stop(p Point) stop {
-	space := n.Spaces[p.Space]
-	if space == "" {
-		space = fmt.Sprintf("namespace %d", p.Space)
-	}
+	space := cmp.Or(n.Spaces[p.Space], fmt.Sprintf("namespace %d", p.Space))
 	return stopOf(p, space, n.Devices[Address{p.Space, p.Device}])
 }
 
@@ -216,11 +215,5 @@ func OfSpace(events []Event, space uint32) []Event {
 			ours[ports(e)] = true
 		}
 	}
-	var kept []Event
-	for _, e := range events {
-		if ours[ports(e)] {
-			kept = append(kept, e)
-		}
-	}
-	return kept
+	return gather.Where(events, func(e Event) bool { return ours[ports(e)] })
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/native"
 	"netdelta/network"
 )
@@ -74,10 +75,7 @@ type stampedEnds struct {
 }
 
 func (e *stampedEnds) close() error {
-	var errs []error
-	for _, fd := range e.files {
-		errs = append(errs, unix.Close(fd))
-	}
+	errs := gather.Each(e.files, unix.Close)
 	e.files = nil
 	return errors.Join(errs...)
 }

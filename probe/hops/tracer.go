@@ -15,6 +15,7 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/gather"
 	"netdelta/testbed"
 )
 
@@ -196,10 +197,7 @@ func (t *Tracer) Start() error {
 }
 
 func (t *Tracer) detach() error {
-	var errs []error
-	for _, l := range t.links {
-		errs = append(errs, l.Close())
-	}
+	errs := gather.Each(t.links, func(l link.Link) error { return l.Close() })
 	t.links = nil
 	return errors.Join(errs...)
 }

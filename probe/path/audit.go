@@ -109,7 +109,7 @@ func (p *PlannedProver) End(ctx context.Context, moved []Moved) (Audit, error) {
 // Ways aside, of daemons among themselves, may have carried anything.
 func Balance(before, after map[network.Device]testbed.Counters, bonds []network.Bond, flows []Flow, aside []network.Hop) Audit {
 	b := balance{
-		needs: map[crossing]unit.Bytes{}, planned: map[network.Device]bool{}, changed: gather(changes(before, after), bonds),
+		needs: map[crossing]unit.Bytes{}, planned: map[network.Device]bool{}, changed: bonded(changes(before, after), bonds),
 	}
 	for _, f := range flows {
 		b.moved += f.Requests + f.Responses + f.Both
@@ -294,9 +294,9 @@ func (c change) correction(d network.Device) string {
 	return fmt.Sprintf("%s counts in 32 bits and went past its end while it was watched: corrected", d)
 }
 
-// gather takes the links of bonds together: what a bond carried is what its links carried, by their own counters. A bond
+// bonded takes the links of bonds together: what a bond carried is what its links carried, by their own counters. A bond
 // of which one link is not known is not known either.
-func gather(changed map[network.Device]change, bonds []network.Bond) map[network.Device]change {
+func bonded(changed map[network.Device]change, bonds []network.Bond) map[network.Device]change {
 	for _, b := range bonds {
 		whole, there := changed[b.Device]
 		if !there {

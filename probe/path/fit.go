@@ -48,8 +48,7 @@ func (f *fitting) try(ctx context.Context, promised unit.Bytes) (Fit, error) {
 	size := min(promised, largestPacket(f.to.Address()))
 	for range fitAttempts {
 		err := f.o.Fit(ctx, f.from, f.to, size)
-		var tooLarge *testbed.TooLargeError
-		if errors.As(err, &tooLarge) {
+		if tooLarge, is := errors.AsType[*testbed.TooLargeError](err); is {
 			f.find("%s refused to send a packet of %d bytes to %s: it takes the path's MTU to be %d; the plan says %d",
 				f.from.Name(), int64(size), f.to.Name(), int64(tooLarge.MTU), int64(promised))
 			if tooLarge.MTU <= 0 || tooLarge.MTU >= size {
@@ -81,8 +80,7 @@ func (f *fitting) tryMore(ctx context.Context, size, promised unit.Bytes) error 
 		return nil
 	}
 	err := f.o.Fit(ctx, f.from, f.to, size+1)
-	var tooLarge *testbed.TooLargeError
-	if errors.As(err, &tooLarge) {
+	if _, is := errors.AsType[*testbed.TooLargeError](err); is {
 		return nil
 	}
 	if err == nil {

@@ -85,7 +85,7 @@ func Judge(o Observation) result.Path {
 		Observation: o,
 		statement:   statement{result.Path{Payload: o.Load.payload(), Hops: []result.PathHop{}, MTU: o.Fit.Largest}},
 		seen:        map[network.Device]*deviceSample{},
-		changed:     gather(changes(o.Before.Counters, o.After.Counters), o.Bonds),
+		changed:     bonded(changes(o.Before.Counters, o.After.Counters), o.Bonds),
 		need:        need(o.Request, o.Response, o.Load),
 	}
 	allow(j.need, o.Background)

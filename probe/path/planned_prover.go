@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -79,9 +80,7 @@ func (p *PlannedProver) way(from, to testbed.Pod, protocol network.Protocol) (*w
 	for _, s := range []network.Space{
 		plan.Pods[w.from].In, network.InNode(plan.Pods[w.from].Node), network.InNode(plan.Pods[w.to].Node), plan.Pods[w.to].In,
 	} {
-		if !slices.Contains(w.Sample.Spaces, s) {
-			w.Sample.Spaces = append(w.Sample.Spaces, s)
-		}
+		w.Sample.Spaces = gather.Once(w.Sample.Spaces, s)
 	}
 	_, last := to.Ports()
 	w.Servers = []netip.Addr{to.Address(), plan.Backend(w.to)}

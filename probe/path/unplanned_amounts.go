@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -228,12 +229,7 @@ func (s *unplanned) offWay() {
 // pass what they are for.
 func (s *unplanned) hops() {
 	s.end(s.Client, true)
-	var all []network.Device
-	for _, d := range s.devices() {
-		if s.lanes[d].requests.packets > 0 {
-			all = append(all, d)
-		}
-	}
+	all := gather.Where(s.devices(), func(d network.Device) bool { return s.lanes[d].requests.packets > 0 })
 	slices.SortStableFunc(all, func(a, b network.Device) int {
 		return cmp.Or(bySpace(a.In, b.In), cmp.Compare(s.rank(a), s.rank(b)))
 	})

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/testbed"
 )
@@ -13,22 +14,12 @@ const loopback = "lo"
 
 // routeTo is the route of a place to an address.
 func routeTo(p testbed.ObservedSpace, to netip.Addr) (testbed.Route, bool) {
-	for _, r := range p.Routes {
-		if r.To == to {
-			return r, true
-		}
-	}
-	return testbed.Route{}, false
+	return gather.First(p.Routes, func(r testbed.Route) bool { return r.To == to })
 }
 
 // interfaceOf is the device of this name.
 func interfaceOf(p testbed.ObservedSpace, name string) (testbed.Interface, bool) {
-	for _, i := range p.Interfaces {
-		if i.Name == name {
-			return i, true
-		}
-	}
-	return testbed.Interface{}, false
+	return gather.First(p.Interfaces, func(i testbed.Interface) bool { return i.Name == name })
 }
 
 // ports are the devices that a bridge joins.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 
+	"netdelta/internal/gather"
 	"netdelta/stats"
 )
 
@@ -42,10 +43,7 @@ type Threshold struct {
 // threshold: its noise is then in every interval, where it belongs.
 func Calibrate(loads []Load) Threshold {
 	limit := func(pick func(Load) float64, floor float64) float64 {
-		values := make([]float64, len(loads))
-		for i, l := range loads {
-			values[i] = pick(l)
-		}
+		values := gather.Each(loads, pick)
 		return stats.Median(values) + max(floor, deviations*stats.MAD(values))
 	}
 	return Threshold{

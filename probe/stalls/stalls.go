@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/stats"
 	"netdelta/unit"
@@ -313,10 +314,7 @@ func secondsOf(t result.Trial, points []point) []point {
 	}
 	// The trial began with its first burst.
 	begin := points[0].at
-	var lengths []time.Duration
-	for _, p := range points {
-		lengths = append(lengths, p.measured)
-	}
+	lengths := gather.Each(points, func(p point) time.Duration { return p.measured })
 	slices.Sort(lengths)
 	if lengths[len(lengths)/2] < long {
 		return nil

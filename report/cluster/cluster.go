@@ -3,6 +3,7 @@ package cluster
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"text/tabwriter"
 	"unicode"
 
+	"netdelta/internal/gather"
 	"netdelta/report/ui"
 	"netdelta/testbed/kube/survey"
 )
@@ -59,11 +61,10 @@ func WriteText(w io.Writer, d Document, terminal ui.Terminal) error {
 	out := bufio.NewWriter(w)
 	p := page{out, terminal}
 	p.head(d.Survey)
-	for _, part := range []func(survey.Survey) error{p.nodes, p.network, p.rights, p.pods} {
-		if err := part(d.Survey); err != nil {
-			return err
-		}
-	}
+	p.nodes(d.Survey)
+	p.network(d.Survey)
+	p.rights(d.Survey)
+	p.pods(d.Survey)
 	p.findings(d.Findings)
 	return out.Flush()
 }
@@ -74,29 +75,18 @@ func (p page) title(text string) {
 }
 
 // table prints rows below each other, indented. No cell can break out of its place.
-func (p page) table(rows [][]string) error {
+func (p page) table(rows [][]string) {
 	w := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			cells[i] = p.terminal.Text(cell)
-		}
-		if _, err := fmt.Fprintf(w, "  %s\n", strings.TrimRight(strings.Join(cells, "\t"), "\t")); err != nil {
-			return err
-		}
+		cells := gather.Each(row, p.terminal.Text)
+		fmt.Fprintf(w, "  %s\n", strings.TrimRight(strings.Join(cells, "\t"), "\t"))
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	_ = w.Flush() // p.out keeps its first error
 	fmt.Fprintln(p.out)
-	return nil
 }
 
 func (p page) head(s survey.Survey) {
-	level := s.Namespace.Level
-	if level == "" {
-		level = "not set"
-	}
+	level := cmp.Or(s.Namespace.Level, "not set")
 	p.title("CLUSTER " + s.Cluster + ": Kubernetes " + s.Version)
 	about := "(Pod Security: " + level + ")"
 	if s.Namespace.Missing {
@@ -105,9 +95,9 @@ func (p page) head(s survey.Survey) {
 	fmt.Fprintf(p.out, "  %s\n\n", p.terminal.Text(fmt.Sprintf("as %s, in namespace %s %s", known(s.User.Name), s.Namespace.Name, about)))
 }
 
-func (p page) nodes(s survey.Survey) error {
+func (p page) nodes(s survey.Survey) {
 	if len(s.Nodes) == 0 {
-		return nil
+		return
 	}
 	p.title("NODES")
 	rows := [][]string{{"name", "state", "kubelet", "kernel", "zone", "processors", "free", "clock"}}
@@ -119,25 +109,22 @@ func (p page) nodes(s survey.Survey) error {
 		case n.Shut != "":
 			state = "closed: " + n.Shut
 		}
-		free, clock, zone := "not known", "not known", n.Zone
+		free, clock := "not known", "not known"
 		if n.FreeMilliCPU >= 0 {
 			free = processors(n.FreeMilliCPU)
 		}
 		if n.Clock != nil {
 			clock = n.Clock.String()
 		}
-		if zone == "" {
-			zone = "-"
-		}
-		rows = append(rows, []string{n.Name, state, n.Kubelet, n.Kernel, zone, processors(n.MilliCPU), free, clock})
+		rows = append(rows, []string{n.Name, state, n.Kubelet, n.Kernel, cmp.Or(n.Zone, "-"), processors(n.MilliCPU), free, clock})
 	}
-	return p.table(rows)
+	p.table(rows)
 }
 
 // processors writes thousandths of them.
 func processors(milli int64) string { return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64) }
 
-func (p page) network(s survey.Survey) error {
+func (p page) network(s survey.Survey) {
 	n := s.Network
 	p.title("NETWORK")
 	plugin := known(n.Plugin)
@@ -174,10 +161,8 @@ func (p page) network(s survey.Survey) error {
 	if len(s.Secondary.SRIOV) > 0 {
 		rows = append(rows, []string{"SR-IOV", strings.Join(s.Secondary.SRIOV, ", ")})
 	}
-	if err := p.table(rows); err != nil {
-		return err
-	}
-	return p.devices(s)
+	p.table(rows)
+	p.devices(s)
 }
 
 // travels says what packets between nodes travel in.
@@ -194,9 +179,9 @@ func travels(n survey.Network) string {
 }
 
 // devices prints cards and bonds: what pods' own ends are, the network says.
-func (p page) devices(s survey.Survey) error {
+func (p page) devices(s survey.Survey) {
 	if !s.Devices {
-		return nil
+		return
 	}
 	p.title("DEVICES")
 	rows := [][]string{{"node", "device", "kind", "MTU", "speed", "bond", "address"}}
@@ -223,7 +208,7 @@ func (p page) devices(s survey.Survey) error {
 			rows = append(rows, []string{n.Name, d.Name, d.Kind, strconv.Itoa(d.MTU), speed, bond, address})
 		}
 	}
-	return p.table(rows)
+	p.table(rows)
 }
 
 // ofTunnel says whether a kind of device wraps packets.
@@ -231,9 +216,9 @@ func ofTunnel(kind string) bool {
 	return slices.Contains([]string{"vxlan", "geneve", "ipip", "gre", "wireguard", "tun"}, kind)
 }
 
-func (p page) rights(s survey.Survey) error {
+func (p page) rights(s survey.Survey) {
 	if len(s.Rights) == 0 {
-		return nil
+		return
 	}
 	p.title("RIGHTS")
 	var rows [][]string
@@ -258,10 +243,7 @@ func (p page) rights(s survey.Survey) error {
 		if first.Group != "" {
 			resource += "." + first.Group
 		}
-		where := "the cluster"
-		if first.Namespace != "" {
-			where = first.Namespace
-		}
+		where := cmp.Or(first.Namespace, "the cluster")
 		var says []string
 		if len(missing) > 0 {
 			says = append(says, "missing: "+strings.Join(missing, " "))
@@ -271,12 +253,12 @@ func (p page) rights(s survey.Survey) error {
 		}
 		rows = append(rows, []string{mark, string(first.For), resource, strings.Join(verbs, " "), where, strings.Join(says, "; ")})
 	}
-	return p.table(rows)
+	p.table(rows)
 }
 
-func (p page) pods(s survey.Survey) error {
+func (p page) pods(s survey.Survey) {
 	if len(s.Admission) == 0 {
-		return nil
+		return
 	}
 	p.title("PODS: would the namespace take them?")
 	var rows [][]string
@@ -290,7 +272,7 @@ func (p page) pods(s survey.Survey) error {
 		}
 		rows = append(rows, []string{mark, a.Pod, says})
 	}
-	return p.table(rows)
+	p.table(rows)
 }
 
 // findings prints what the facts mean, each wrapped to the terminal's width.

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"netdelta/internal/gather"
 	"netdelta/report/rows"
 	"netdelta/report/ui"
 	"netdelta/result"
@@ -27,10 +28,7 @@ func Write(w io.Writer, run result.Run, trials result.Trials, table string) erro
 	fields := columns(t.Row)
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
-	line := make([]string, len(fields))
-	for i, f := range fields {
-		line[i] = header(f)
-	}
+	line := gather.Each(fields, header)
 	if err := out.Write(line); err != nil {
 		return err
 	}

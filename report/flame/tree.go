@@ -113,36 +113,20 @@ func folded(stack []flame.Frame) []flame.Frame {
 
 // ofRuntime says whether a frame is of a program's runtime.
 func ofRuntime(f flame.Frame) bool {
-	if f.Kernel {
-		return false
-	}
-	for _, prefix := range []string{"runtime.", "runtime/", "internal/runtime", "syscall.", "internal/syscall", "internal/poll.", "__libc_", "__GI_", "pthread_", "start_thread", "clone3", "__clone", "_start"} {
-		if strings.HasPrefix(f.Function, prefix) {
-			return true
-		}
-	}
-	return false
+	prefixes := []string{"runtime.", "runtime/", "internal/runtime", "syscall.", "internal/syscall", "internal/poll.", "__libc_", "__GI_", "pthread_", "start_thread", "clone3", "__clone", "_start"}
+	return !f.Kernel && slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(f.Function, prefix) })
 }
 
 // sort orders all children by name, as flame graphs do, so that the same function is at the same place on both sides; what is
 // no part of the testbed stands last.
 func (n *node) sort() {
+	last := map[string]int{flame.Elsewhere: 1, idle: 2}
 	slices.SortFunc(n.children, func(a, b *node) int {
-		return cmp.Or(cmp.Compare(standing(a.name), standing(b.name)), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(last[a.name], last[b.name]), strings.Compare(a.name, b.name))
 	})
 	for _, c := range n.children {
 		c.sort()
 	}
-}
-
-func standing(name string) int {
-	switch name {
-	case idle:
-		return 2
-	case flame.Elsewhere:
-		return 1
-	}
-	return 0
 }
 
 // packed is the tree in as few bytes as JSON lets it: a table of names, and nodes of [name, kernel, time, time, children].

@@ -10,6 +10,7 @@ import (
 
 	"netdelta/experiment/fleet"
 	insight "netdelta/insight/fleet"
+	"netdelta/internal/gather"
 	"netdelta/report/ui"
 	"netdelta/result"
 	"netdelta/unit"
@@ -105,10 +106,7 @@ func fairness(n fleet.Network) float64 {
 }
 
 func median(bursts []fleet.Burst, of func(fleet.Burst) float64) float64 {
-	var all []float64
-	for _, v := range bursts {
-		all = append(all, of(v))
-	}
+	all := gather.Each(bursts, of)
 	return middle(all)
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"netdelta/insight/hops"
+	"netdelta/internal/gather"
 	probe "netdelta/probe/hops"
 	"netdelta/report/ui"
 )
@@ -112,13 +113,7 @@ func short(h hops.HopTime) string {
 
 // brief is what a hop of a tunnel is called where its name has no room: these are what readers look for. Others have none.
 func brief(h hops.HopTime) string {
-	switch probe.Step(h.Step) {
-	case probe.StepEncapsulation:
-		return "encap"
-	case probe.StepDecapsulation:
-		return "decap"
-	}
-	return ""
+	return map[probe.Step]string{probe.StepEncapsulation: "encap", probe.StepDecapsulation: "decap"}[probe.Step(h.Step)]
 }
 
 // legend names the colours that are used.
@@ -126,9 +121,7 @@ func legend(b *strings.Builder, ways []hops.Way) {
 	var steps []string
 	for _, w := range ways {
 		for _, h := range slices.Concat(w.Request, w.Response) {
-			if !slices.Contains(steps, h.Step) {
-				steps = append(steps, h.Step)
-			}
+			steps = gather.Once(steps, h.Step)
 		}
 	}
 	b.WriteString(`<p class="lanes-legend">`)
@@ -146,10 +139,7 @@ func conclusion(base, other hops.Way) string {
 		than = "less than"
 	}
 	text := fmt.Sprintf("%s takes %s %s %s", ui.Clean(other.Network), ns(math.Abs(d.Total)), than, ui.Clean(base.Network))
-	var parts []string
-	for _, s := range d.Steps {
-		parts = append(parts, s.Step+" "+signed(s.Difference))
-	}
+	parts := gather.Each(d.Steps, func(s hops.StepDifference) string { return s.Step + " " + signed(s.Difference) })
 	if len(parts) == 0 {
 		return text + ": no step is known to differ."
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"netdelta/insight/hops"
+	"netdelta/internal/gather"
 	"netdelta/report/page"
 )
 
@@ -41,10 +42,7 @@ type drawing struct{ Ways []hops.Way }
 
 // Title names the networks.
 func (d drawing) Title() string {
-	names := make([]string, len(d.Ways))
-	for i, w := range d.Ways {
-		names[i] = w.Network
-	}
+	names := gather.Each(d.Ways, func(w hops.Way) string { return w.Network })
 	return "Where the time goes: " + strings.Join(names, ", ")
 }
 
@@ -67,11 +65,7 @@ type row struct {
 
 // Conclusions say where the others differ from the first, a sentence each.
 func (d drawing) Conclusions() []string {
-	var lines []string
-	for _, w := range d.Ways[min(1, len(d.Ways)):] {
-		lines = append(lines, conclusion(d.Ways[0], w))
-	}
-	return lines
+	return gather.Each(d.Ways[min(1, len(d.Ways)):], func(w hops.Way) string { return conclusion(d.Ways[0], w) })
 }
 
 // Tables are the tables of all networks.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"netdelta/internal/gather"
 	"netdelta/network"
 )
 
@@ -101,10 +102,7 @@ const labelHeight = 15
 // labels writes labels to the right of the chart, moved apart where they would overlap, each with a thin line to its curve.
 func (d *drawing) labels(all []label, height float64) {
 	slices.SortStableFunc(all, func(a, b label) int { return cmp.Compare(a.y, b.y) })
-	places := make([]float64, len(all))
-	for i, l := range all {
-		places[i] = l.y
-	}
+	places := gather.Each(all, func(l label) float64 { return l.y })
 	spread(places, labelHeight, height)
 	d.put(`<svg x="100%%" class="labels">`)
 	for i, l := range all {

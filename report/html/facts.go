@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/result"
 )
 
@@ -60,10 +61,7 @@ func (p *page) Environment() []fact {
 }
 
 func numbers(list []int) string {
-	var parts []string
-	for _, n := range list {
-		parts = append(parts, strconv.Itoa(n))
-	}
+	parts := gather.Each(list, strconv.Itoa)
 	return strings.Join(parts, ", ")
 }
 
@@ -149,13 +147,7 @@ func (p *page) Baseline() string { return baselineName(p.Run.Cells) }
 
 // goalClass is the class of a goal's verdict.
 func goalClass(verdict string) string {
-	switch verdict {
-	case result.GoalPass:
-		return "faster"
-	case result.GoalFail:
-		return "slower"
-	}
-	return "unresolved"
+	return cmp.Or(map[string]string{result.GoalPass: "faster", result.GoalFail: "slower"}[verdict], "unresolved")
 }
 
 // Took is how long the run lasted, "" if that is not known.
@@ -171,13 +163,8 @@ func (p *page) Folded() bool { return len(p.Settings) > inlineMost }
 
 // claimClass is the class of a verdict on a claim.
 func claimClass(verdict string) string {
-	switch verdict {
-	case insight.Confirmed, insight.ConfirmedInPart:
-		return "same"
-	case insight.Contradicted:
-		return "slower"
-	}
-	return "unresolved"
+	classes := map[string]string{insight.Confirmed: "same", insight.ConfirmedInPart: "same", insight.Contradicted: "slower"}
+	return cmp.Or(classes[verdict], "unresolved")
 }
 
 // MeasuredHops are the ways that were seen in trials, for the table of counters.

@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -153,24 +154,18 @@ func (p *page) pathCard() card {
 
 // endCard says how the run ended, how long it took and on what.
 func (p *page) endCard() card {
-	ended, class := p.Run.Ended, ""
-	switch ended {
-	case "resolved":
-		ended = "Every delta resolved"
-	case "budget":
-		ended = "Time budget used up"
-	case "builds":
-		ended = "All builds done"
-	case "interrupted":
-		ended, class = "Interrupted", "unresolved"
-	case "failed":
-		ended, class = "Failed", "slower"
-	case "nothing measured":
-		ended, class = "Nothing measured", "slower"
-	case "resolved in part":
-		ended, class = "Resolved but what failed", "unresolved"
-	case "running", "":
-		ended, class = "Not finished", "unresolved"
+	end, known := map[string]card{
+		"resolved":         {Value: "Every delta resolved"},
+		"budget":           {Value: "Time budget used up"},
+		"builds":           {Value: "All builds done"},
+		"interrupted":      {Value: "Interrupted", Class: "unresolved"},
+		"failed":           {Value: "Failed", Class: "slower"},
+		"nothing measured": {Value: "Nothing measured", Class: "slower"},
+		"resolved in part": {Value: "Resolved but what failed", Class: "unresolved"},
+		"running":          {Value: "Not finished", Class: "unresolved"},
+	}[cmp.Or(p.Run.Ended, "running")]
+	if !known {
+		end.Value = p.Run.Ended
 	}
 	var note []string
 	if took := p.Run.Took().Round(time.Second); took > 0 {
@@ -182,7 +177,8 @@ func (p *page) endCard() card {
 	if !p.Run.Started.IsZero() {
 		note = append(note, p.Run.Started.UTC().Format("2 January 2006, 15:04 UTC"))
 	}
-	return card{"How it ended", ended, strings.Join(note, " · "), class}
+	end.Label, end.Note = "How it ended", strings.Join(note, " · ")
+	return end
 }
 
 // EffectSentences are what stands on top of a run that is about its factors alone.

@@ -7,6 +7,7 @@ import (
 
 	"netdelta/insight"
 	where "netdelta/insight/hops"
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/report/flame"
 	"netdelta/report/hops"
@@ -217,9 +218,7 @@ func (p *page) networks() []string {
 	var all []string
 	for _, s := range p.Settings {
 		for _, name := range insight.Names(s.headlines()) {
-			if !slices.Contains(all, name) {
-				all = append(all, name)
-			}
+			all = gather.Once(all, name)
 		}
 	}
 	if len(all) < 2 || len(all) > most {

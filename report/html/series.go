@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
@@ -31,10 +32,7 @@ func (p *page) series(s *setting, d insight.Drift, stalled map[string]bool) figu
 
 // timelineOf is the axis of seconds that all of a drift fits on.
 func timelineOf(d insight.Drift) (scale, bool) {
-	var at []float64
-	for _, m := range d.Baseline {
-		at = append(at, m.At.Seconds())
-	}
+	at := gather.Each(d.Baseline, func(m insight.Moment) float64 { return m.At.Seconds() })
 	steps := 0
 	for _, c := range d.Courses {
 		for _, step := range c.Steps {
@@ -95,18 +93,11 @@ func baselinePanel(all *drawing, s *setting, d insight.Drift, timeline scale) (l
 	on.uprights(all, timeline.linearTicks(8), func(float64) string { return "" })
 	on.box(all)
 	place := func(moments []insight.Moment) []point {
-		points := make([]point, len(moments))
-		for i, m := range moments {
-			points[i] = on.place(m.At.Seconds(), m.Value)
-		}
-		return points
+		return gather.Each(moments, func(m insight.Moment) point { return on.place(m.At.Seconds(), m.Value) })
 	}
 	all.put(`<path class="ds" d="%s"/>`, dots(place(thinned(good))))
 	medians := course(good)
-	var points []point
-	for _, m := range medians {
-		points = append(points, on.place(m.At.Seconds(), m.Value))
-	}
+	points := gather.Each(medians, func(m insight.Moment) point { return on.place(m.At.Seconds(), m.Value) })
 	all.curve("kb", "baseline, median", points)
 	all.put("</svg>")
 	for _, m := range thinned(bad) {
@@ -139,10 +130,7 @@ func course(moments []insight.Moment) []insight.Moment {
 	var all []insight.Moment
 	for i := range n {
 		part := moments[i*len(moments)/n : (i+1)*len(moments)/n]
-		values := make([]float64, len(part))
-		for k, m := range part {
-			values[k] = m.Value
-		}
+		values := gather.Each(part, func(m insight.Moment) float64 { return m.Value })
 		all = append(all, insight.Moment{At: (part[0].At + part[len(part)-1].At) / 2, Value: stats.Median(values)})
 	}
 	return all
@@ -228,10 +216,7 @@ func driftCaption(s *setting, d insight.Drift, level []float64, beyond int) stri
 		if c.Role == result.RoleControl || len(c.Steps) < 2 || d.Linear {
 			continue
 		}
-		var logs []float64
-		for _, step := range c.Steps {
-			logs = append(logs, math.Log(step.Change))
-		}
+		logs := gather.Each(c.Steps, func(step insight.Step) float64 { return math.Log(step.Change) })
 		spreads = append(spreads, slices.Max(logs)-slices.Min(logs))
 	}
 	text += " Below: each network against the baseline of the same moments"

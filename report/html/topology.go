@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"slices"
@@ -205,21 +206,11 @@ func short(s insight.Stop) string {
 			return kind
 		}
 	}
-	switch s.Role {
-	case "pod device":
-		return "pod"
-	case "underlay port":
-		return "port"
-	case "node's end of a pod's veth":
-		return "veth end"
-	case "node bridge":
-		return "bridge"
-	case "encapsulation":
-		return "tunnel"
-	case "underlay switch":
-		return "switch"
+	names := map[string]string{
+		"pod device": "pod", "underlay port": "port", "node's end of a pod's veth": "veth end", "node bridge": "bridge", "encapsulation": "tunnel",
+		"underlay switch": "switch",
 	}
-	return shorten(s.Role, 12)
+	return cmp.Or(names[s.Role], shorten(s.Role, 12))
 }
 
 // nodeOf is the node of one end of a way; "" if none of its stops is in one.

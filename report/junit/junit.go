@@ -4,6 +4,7 @@
 package junit
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -179,10 +180,7 @@ func claims(run result.Run) []testCase {
 	var cases []testCase
 	for _, c := range run.Claims {
 		t := testCase{Name: clean(c.ID + ": " + c.Says)}
-		measured := c.Measured
-		if measured == "" {
-			measured = "nothing of it was measured"
-		}
+		measured := cmp.Or(c.Measured, "nothing of it was measured")
 		switch c.Verdict {
 		case insight.Confirmed, insight.ConfirmedInPart:
 			t.Output = clean(c.Verdict + ": " + measured)

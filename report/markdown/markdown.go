@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
@@ -109,12 +110,7 @@ func (d *document) table(rows [][]string, titles ...string) {
 
 // setting writes the table of a setting.
 func (d *document) setting(run insight.Part) {
-	var deltas []result.Delta
-	for _, n := range run.Null {
-		if n.Headline {
-			deltas = append(deltas, n)
-		}
-	}
+	deltas := gather.Where(run.Null, func(n result.Delta) bool { return n.Headline })
 	null := len(deltas)
 	deltas = append(deltas, run.Headlines()...)
 	if len(deltas) == 0 {
@@ -293,10 +289,7 @@ func (d *document) absent(cells []result.Cell) {
 
 // notes writes what the reader must know.
 func (d *document) notes(notes []string) {
-	var items []string
-	for _, n := range notes {
-		items = append(items, escape(n))
-	}
+	items := gather.Each(notes, escape)
 	d.list("### Notes", items)
 }
 

@@ -2,6 +2,7 @@
 package policies
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -45,15 +46,11 @@ func WriteText(w io.Writer, r insight.Report) error {
 
 // words say what a change is.
 func words(c policies.Change) string {
-	switch c {
-	case policies.Refused:
-		return "refused after it was made"
-	case policies.Admitted:
-		return "passing after a fresh pod began that it lets in"
-	case policies.Barred:
-		return "refused after a fresh pod began that none lets in"
-	}
-	return "passing after it was deleted"
+	return cmp.Or(map[policies.Change]string{
+		policies.Refused:  "refused after it was made",
+		policies.Admitted: "passing after a fresh pod began that it lets in",
+		policies.Barred:   "refused after a fresh pod began that none lets in",
+	}[c], "passing after it was deleted")
 }
 
 // unlessFresh is a time that a fresh pod has no part in.

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,13 +30,7 @@ func dim(is bool) ui.Style {
 
 // kindStyle is the colour of a kind of advice.
 func (p *page) kindStyle(kind string) ui.Style {
-	switch kind {
-	case words.KindChange:
-		return ui.Green
-	case words.KindFix:
-		return ui.Yellow
-	}
-	return ui.Dim
+	return cmp.Or(map[string]ui.Style{words.KindChange: ui.Green, words.KindFix: ui.Yellow}[kind], ui.Dim)
 }
 
 // brief sums up in a few lines what the figures rest on and what was claimed. What went wrong is said in full.

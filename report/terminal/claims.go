@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/report/ui"
 	"netdelta/result"
 )
@@ -116,10 +117,7 @@ func (p *page) notTested() {
 	}
 	label := "not tested"
 	for reason, claims := range insight.By(all, func(c claim) string { return c.reason }) {
-		var names []string
-		for _, c := range claims {
-			names = append(names, c.name)
-		}
+		names := gather.Each(claims, func(c claim) string { return c.name })
 		p.paragraph(piece{fmt.Sprintf("%-*s", verdictWidth, label), ui.Dim}, reason+": "+strings.Join(names, ", "))
 		label = ""
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/report/words"
 )
 
@@ -65,9 +66,5 @@ func farthest(parts []insight.Part, most int) []insight.Part {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(differ[b], differ[a]) })
 	order = slices.Sorted(slices.Values(order[:most]))
-	var chosen []insight.Part
-	for _, i := range order {
-		chosen = append(chosen, parts[i])
-	}
-	return chosen
+	return gather.Each(order, func(i int) insight.Part { return parts[i] })
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
@@ -114,10 +115,7 @@ func tableOf(part insight.Part) table {
 // notMeasured names the networks without figures, those with the same cause together.
 func (p *page) notMeasured(t table) {
 	for _, cells := range insight.By(t.missing, func(c result.Cell) string { return cause(p.why(c)) }) {
-		var names []string
-		for _, c := range cells {
-			names = append(names, insight.Name(c.Network, c.Path))
-		}
+		names := gather.Each(cells, func(c result.Cell) string { return insight.Name(c.Network, c.Path) })
 		p.paragraph(piece{}, "not measured: "+strings.Join(names, ", ")+" ("+ending(p.why(cells[0]), whyMost)+")")
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"netdelta/internal/gather"
 )
 
 // Table is a table of text that is written row by row, two spaces between columns. Its lines end where their last word does.
@@ -32,10 +34,7 @@ func newTable(flags uint, end string, head []any) *Table {
 
 // Row adds a row, whose cells are made safe to print.
 func (t *Table) Row(cells ...any) {
-	texts := make([]string, len(cells))
-	for i, c := range cells {
-		texts[i] = Clean(fmt.Sprint(c))
-	}
+	texts := gather.Each(cells, func(c any) string { return Clean(fmt.Sprint(c)) })
 	_, _ = io.WriteString(t.columns, strings.Join(texts, "\t")+t.end) // its text takes everything
 }
 

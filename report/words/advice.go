@@ -9,6 +9,7 @@ import (
 	"netdelta/experiment/plan"
 	"netdelta/experiment/studies"
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/stats"
@@ -228,9 +229,7 @@ func known(c insight.Choice) string {
 func systems(moves []network.Move) []string {
 	var all []string
 	for _, m := range moves {
-		if !slices.Contains(all, m.From.System) {
-			all = append(all, m.From.System)
-		}
+		all = gather.Once(all, m.From.System)
 	}
 	return all
 }
@@ -244,9 +243,7 @@ func measure(a insight.Advice) result.Advice {
 		var changes []string
 		for _, m := range a.Untried {
 			for _, n := range []string{m.From.Network, m.To.Network} {
-				if !slices.Contains(networks, n) {
-					networks = append(networks, n)
-				}
+				networks = gather.Once(networks, n)
 			}
 			if change := m.From.Network + " to " + m.To.Network; !slices.Contains(changes, change) {
 				changes = append(changes, change)
@@ -256,10 +253,7 @@ func measure(a insight.Advice) result.Advice {
 		out.Why = fmt.Sprintf("%s measured: %s.", agree(len(changes), "One change was not", "These changes were not"), strings.Join(changes, ", "))
 		out.How = []string{again(a.Run) + " --networks " + strings.Join(networks, ",")}
 	case insight.AdviceWhatIf:
-		var changes []string
-		for _, m := range a.Untried {
-			changes = append(changes, m.To.Name)
-		}
+		changes := gather.Each(a.Untried, func(m network.Move) string { return m.To.Name })
 		own := a.Untried[0].From.Name
 		out.Says = fmt.Sprintf("Measure on these nodes, before the change, what %s would gain over %s.", List(changes), own)
 		out.Why = "It puts a privileged pod on each node for the time of the run, and leaves the cluster's network as it is."
@@ -297,9 +291,7 @@ func lacks(a insight.Advice) string {
 func workloads(settings []result.Setting) []string {
 	var all []string
 	for _, s := range settings {
-		if !slices.Contains(all, s.Workload) {
-			all = append(all, s.Workload)
-		}
+		all = gather.Once(all, s.Workload)
 	}
 	return all
 }
@@ -314,9 +306,7 @@ func again(run result.Run) string {
 	command := "netdelta run " + study + on(run, builtin)
 	var names []string
 	for _, c := range run.Cells {
-		if !slices.Contains(names, c.Workload) {
-			names = append(names, c.Workload)
-		}
+		names = gather.Once(names, c.Workload)
 	}
 	if len(names) == 1 {
 		command += " --workloads " + names[0]

@@ -9,6 +9,7 @@ import (
 
 	"netdelta/experiment/study"
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/result"
 )
 
@@ -71,9 +72,7 @@ func missing(all []insight.Missing, format, separator string) string {
 	for why, own := range insight.By(all, func(m insight.Missing) string { return m.Why }) {
 		var what []string
 		for _, m := range own {
-			if !slices.Contains(what, m.What) {
-				what = append(what, m.What)
-			}
+			what = gather.Once(what, m.What)
 		}
 		texts = append(texts, fmt.Sprintf(format, List(what), why))
 	}

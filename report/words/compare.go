@@ -1,6 +1,7 @@
 package words
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -212,8 +213,5 @@ func Against(d result.ComparedDelta, unitName string) string {
 
 // Recorded is a value of an environment in words.
 func Recorded(value string) string {
-	if value == "" {
-		return "not recorded"
-	}
-	return value
+	return cmp.Or(value, "not recorded")
 }

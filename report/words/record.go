@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -106,10 +107,7 @@ func Absent(a insight.Absence) string {
 
 // Services lists the daemons of a run with what they took at most, "" where there are none.
 func Services(all []result.Service) string {
-	parts := make([]string, len(all))
-	for i, s := range all {
-		parts[i] = service(s)
-	}
+	parts := gather.Each(all, service)
 	return strings.Join(parts, ", ")
 }
 
@@ -152,10 +150,7 @@ func ExactSays(run result.Run) string {
 		return ""
 	}
 	e := run.Exact
-	seeds := make([]string, len(e.Seeds))
-	for i, s := range e.Seeds {
-		seeds[i] = fmt.Sprint(s)
-	}
+	seeds := gather.Each(e.Seeds, func(s uint64) string { return fmt.Sprint(s) })
 	return fmt.Sprintf("This run counts instructions: those that one emulated processor (%s, QEMU %s) carries out from a request to its response, in the kernel and in "+
 		"the two programs. Each takes %g ns of the guest's clock, so times here are counts, and nothing the machine did meanwhile is in them: equal guests "+
 		"give equal figures. What is not counted: caches and memory, branches that are guessed wrong, network cards and their offloads, and work that runs in parallel. "+
@@ -262,10 +257,7 @@ func Spreads(links []result.LinkShare) []Spread {
 }
 
 func percentages(links []result.LinkShare, value func(result.LinkShare) float64) string {
-	parts := make([]string, len(links))
-	for i, l := range links {
-		parts[i] = fmt.Sprintf("%.0f%%", 100*value(l))
-	}
+	parts := gather.Each(links, func(l result.LinkShare) string { return fmt.Sprintf("%.0f%%", 100*value(l)) })
 	return strings.Join(parts, " ")
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/netns"
 	"netdelta/network"
 	"netdelta/result"
@@ -175,11 +176,7 @@ func (t *Testbed) Spec() testbed.Spec { return t.spec }
 
 // Pods implements testbed.Testbed.
 func (t *Testbed) Pods() []testbed.Pod {
-	all := make([]testbed.Pod, len(t.pods))
-	for i, p := range t.pods {
-		all[i] = p
-	}
-	return all
+	return gather.Each(t.pods, func(p *pod) testbed.Pod { return p })
 }
 
 // own is a pod of the testbed, nil for another's.

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -95,9 +95,7 @@ func (d *Driver) lacking(ctx context.Context, names []string) (missing []string,
 			return nil, fmt.Errorf("look for programs on node%d: %w", i, err)
 		}
 		for _, name := range found {
-			if !slices.Contains(missing, name) {
-				missing = append(missing, name)
-			}
+			missing = gather.Once(missing, name)
 		}
 	}
 	return missing, nil

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -75,9 +76,7 @@ func Connect(c Config) (*Cluster, error) {
 	if raw, err := loader.RawConfig(); err == nil && name == "" {
 		name = raw.CurrentContext
 	}
-	if name == "" {
-		name = inCluster
-	}
+	name = cmp.Or(name, inCluster)
 	return &Cluster{API: api, REST: config, Name: name, Namespace: namespace}, nil
 }
 

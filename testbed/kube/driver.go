@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/testbed"
 )
@@ -252,7 +252,7 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 	var found located
 	var err error
 	if spec.Target == "" {
-		nodes, err = d.choose(ctx, spec.Nodes)
+		nodes, err = d.Choose(ctx, spec.Nodes)
 	} else {
 		nodes, found, err = d.chooseFor(ctx, spec.Nodes, spec.Target)
 	}
@@ -291,9 +291,7 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 func (d *Driver) note(sentence string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !slices.Contains(d.said, sentence) {
-		d.said = append(d.said, sentence)
-	}
+	d.said = gather.Once(d.said, sentence)
 }
 
 // unlessLingers makes a note of an object that does not go: a lost node keeps its pods, and an API server may be away. That is no

@@ -213,10 +213,7 @@ func Exec(ctx context.Context, c *Cluster, at ContainerRef, cmd testbed.Command)
 
 // start is Exec. It tries again while the API server can't be asked.
 func start(ctx context.Context, c *Cluster, at ContainerRef, cmd testbed.Command) (*stream, error) {
-	name := cmd.Path
-	if name == "" {
-		name = at.Program
-	}
+	name := cmp.Or(cmd.Path, at.Program)
 	s, err := fetch(ctx, func() (*stream, error) { return greet(ctx, c, at, order(at, cmd)) })
 	if err != nil {
 		return nil, fmt.Errorf("start %s in pod %s: %w", name, at.Pod, err)

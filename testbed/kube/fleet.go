@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,9 +37,7 @@ func (d *Driver) OpenFleet(ctx context.Context, s testbed.FleetSpec) (testbed.Fl
 			Feature: "a fleet in network " + s.Network, Need: "pods that a Job can make alike", Fix: fmt.Sprintf("take %s, %s, %s or %s", Host, Pod, ClusterIP, NodePort),
 		}
 	}
-	if s.Family == "" {
-		s.Family = result.IPv4
-	}
+	s.Family = cmp.Or(s.Family, result.IPv4)
 	if err := d.lease.hold(ctx); err != nil {
 		return nil, err
 	}

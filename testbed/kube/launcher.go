@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/testbed"
 )
@@ -136,12 +137,8 @@ func (p *LivePod) HostAddress(family result.Family) netip.Addr { return ofFamily
 
 // ofFamily is the first of the addresses that belongs to a version of IP.
 func ofFamily(all []netip.Addr, family result.Family) netip.Addr {
-	for _, a := range all {
-		if a.Is6() == (family == result.IPv6) {
-			return a
-		}
-	}
-	return netip.Addr{}
+	first, _ := gather.First(all, func(a netip.Addr) bool { return a.Is6() == (family == result.IPv6) })
+	return first
 }
 
 // Ports implements testbed.Pod.

@@ -257,7 +257,7 @@ func (c *Cluster) locateAddress(ctx context.Context, at netip.Addr) (located, er
 	return located{unknown: "the address is of no node, pod or service"}, nil
 }
 
-// chooseFor is choose for the clients of an endpoint, and says where that is now: its own node comes first, then those on which it is not.
+// chooseFor is Choose for the clients of an endpoint, and says where that is now: its own node comes first, then those on which it is not.
 func (d *Driver) chooseFor(ctx context.Context, count int, host string) ([]string, located, error) {
 	ordered, err := d.usable(ctx, count)
 	if err != nil {

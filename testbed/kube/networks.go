@@ -3,6 +3,7 @@ package kube
 import (
 	"strings"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/suggest"
 	"netdelta/network"
 )
@@ -38,13 +39,10 @@ func Named(name string) (network.Network, error) {
 		return network.Network{Name: name, Summary: "a secondary network that Multus attaches", UsedBy: []string{"Multus"}}, nil
 	}
 	known := Networks()
-	var names []string
-	for _, n := range known {
-		if n.Name == name {
-			return n, nil
-		}
-		names = append(names, n.Name)
+	if n, is := gather.First(known, func(n network.Network) bool { return n.Name == name }); is {
+		return n, nil
 	}
+	names := network.Names(known)
 	near, _ := suggest.Nearest(name, names)
 	return network.Network{}, &network.UnknownError{Name: name, Nearest: near, Known: append(names, MultusPrefix+"NAMESPACE/NAME")}
 }

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"netdelta/internal/gather"
 )
 
 const (
@@ -21,9 +23,9 @@ const (
 	nodePause = time.Second
 )
 
-// choose picks the nodes of a testbed: the same ones for all testbeds of a run while they take pods, so that no delta is one
-// between nodes.
-func (d *Driver) choose(ctx context.Context, count int) ([]string, error) {
+// Choose picks so many nodes, in the order in which they are used: the same ones for all testbeds of a run while they take pods, so that no
+// delta is one between nodes.
+func (d *Driver) Choose(ctx context.Context, count int) ([]string, error) {
 	all, err := d.usable(ctx, count)
 	if err != nil {
 		return nil, err
@@ -31,12 +33,7 @@ func (d *Driver) choose(ctx context.Context, count int) ([]string, error) {
 	return all[:count], nil
 }
 
-// Choose picks so many nodes for all testbeds of the run, in the order in which they are used.
-func (d *Driver) Choose(ctx context.Context, count int) ([]string, error) {
-	return d.choose(ctx, count)
-}
-
-// usable are the nodes that choose chooses from, at least so many. A node that was there and is not is waited for.
+// usable are the nodes that Choose chooses from, at least so many. A node that was there and is not is waited for.
 func (d *Driver) usable(ctx context.Context, count int) ([]string, error) {
 	d.choosing.Lock()
 	defer d.choosing.Unlock()
@@ -69,9 +66,7 @@ func (d *Driver) chooseNow(ctx context.Context, count int) ([]string, error) {
 	able, refused := candidates(list.Items, o)
 	kept := slices.DeleteFunc(slices.Clone(d.chosen), func(name string) bool { return !slices.Contains(able, name) })
 	for _, name := range able {
-		if !slices.Contains(kept, name) {
-			kept = append(kept, name)
-		}
+		kept = gather.Once(kept, name)
 	}
 	if len(kept) < count {
 		return nil, &nodesError{count, len(kept), len(list.Items), reasons(refused)}

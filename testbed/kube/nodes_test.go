@@ -64,7 +64,7 @@ func TestChoose(t *testing.T) {
 	api := fake.NewClientset(&w1, &w2, &w3)
 	d := &Driver{cluster: &Cluster{API: kubetest.API(api)}, launcher: launcherWith(t, Options{})}
 	for range 2 {
-		if got, err := d.choose(t.Context(), 2); err != nil || !slices.Equal(got, []string{"w1", "w2"}) {
+		if got, err := d.Choose(t.Context(), 2); err != nil || !slices.Equal(got, []string{"w1", "w2"}) {
 			t.Errorf("got %v, %v", got, err)
 		}
 	}
@@ -72,10 +72,10 @@ func TestChoose(t *testing.T) {
 	if _, err := api.CoreV1().Nodes().Update(t.Context(), &w1, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := d.choose(t.Context(), 2); err != nil || !slices.Equal(got, []string{"w2", "w3"}) {
+	if got, err := d.Choose(t.Context(), 2); err != nil || !slices.Equal(got, []string{"w2", "w3"}) {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if _, err := d.choose(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "w1: not ready") || !strings.Contains(err.Error(), "same-node") {
+	if _, err := d.Choose(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "w1: not ready") || !strings.Contains(err.Error(), "same-node") {
 		t.Errorf("three of two nodes: %v", err)
 	}
 }

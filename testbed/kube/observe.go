@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -206,15 +207,8 @@ func reachOf(networkName string) testbed.Reach {
 	if isSecondary(networkName) {
 		return testbed.ReachSecondary
 	}
-	switch networkName {
-	case Host:
-		return testbed.ReachHost
-	case ClusterIP:
-		return testbed.ReachService
-	case NodePort:
-		return testbed.ReachNodePort
-	}
-	return testbed.ReachPod
+	reach := map[string]testbed.Reach{Host: testbed.ReachHost, ClusterIP: testbed.ReachService, NodePort: testbed.ReachNodePort}
+	return cmp.Or(reach[networkName], testbed.ReachPod)
 }
 
 var _ testbed.PathObserver = (*Testbed)(nil)

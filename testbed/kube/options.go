@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/machine"
 	"netdelta/internal/suggest"
 )
@@ -83,9 +85,7 @@ const (
 
 // complete checks the options and fills in what is not given.
 func (o Options) complete() (Options, error) {
-	if o.Run == "" {
-		o.Run = NewRunID()
-	}
+	o.Run = cmp.Or(o.Run, NewRunID())
 	if _, err := ParseRunID(string(o.Run)); err != nil {
 		return o, err
 	}
@@ -95,24 +95,16 @@ func (o Options) complete() (Options, error) {
 	if o.Image == "" && o.BaseImage == "" {
 		return o, errors.New("no image for the pods: give --image REF (netdelta image --push makes one), or --base-image REF, any image with a shell, into which netdelta is streamed")
 	}
-	if o.QoS == "" {
-		o.QoS = Burstable
-	}
+	o.QoS = cmp.Or(o.QoS, Burstable)
 	if err := o.checkAmounts(); err != nil {
 		return o, err
 	}
-	if o.Ports == 0 {
-		o.Ports = defaultPorts
-	}
+	o.Ports = cmp.Or(o.Ports, defaultPorts)
 	if o.Ports < 1 || o.Ports > mostPorts {
 		return o, fmt.Errorf("%d ports for each pod: need 1 to %d", o.Ports, mostPorts)
 	}
-	if o.Within == 0 {
-		o.Within = defaultWithin
-	}
-	if o.PullPolicy == "" {
-		o.PullPolicy = corev1.PullIfNotPresent
-	}
+	o.Within = cmp.Or(o.Within, defaultWithin)
+	o.PullPolicy = cmp.Or(o.PullPolicy, corev1.PullIfNotPresent)
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
@@ -154,10 +146,7 @@ func meant(word string, known []string) string {
 
 // others names what there is in place of a name that there is not.
 func others[T any](name string, all []T, nameOf func(T) string) string {
-	names := make([]string, len(all))
-	for i, one := range all {
-		names[i] = nameOf(one)
-	}
+	names := gather.Each(all, nameOf)
 	slices.Sort(names)
 	return meant(name, names) + "; there are: " + strings.Join(names, ", ")
 }

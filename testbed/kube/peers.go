@@ -212,7 +212,7 @@ func (d *Driver) peersFit(ctx context.Context, spec testbed.Spec) error {
 	if err := peersPossible(spec); err != nil {
 		return err
 	}
-	nodes, err := d.choose(ctx, spec.Peers.Count+1)
+	nodes, err := d.Choose(ctx, spec.Peers.Count+1)
 	if tooFew := (*nodesError)(nil); errors.As(err, &tooFew) {
 		return &testbed.UnsupportedError{
 			Feature: fmt.Sprintf("a service of %d pods on a node each, and a client on one more", spec.Peers.Count), Need: fmt.Sprintf("%d nodes that take pods, of which there are %d%s", tooFew.want, tooFew.take, tooFew.reasons),

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/testbed"
 )
@@ -117,10 +118,7 @@ func (t *Testbed) unpolice() error {
 	if !t.policed {
 		return nil
 	}
-	var names []string
-	for _, p := range t.policies() {
-		names = append(names, p.Name)
-	}
+	names := gather.Each(t.policies(), func(p *networkingv1.NetworkPolicy) string { return p.Name })
 	err := t.driver.cluster.deletePolicies(names)
 	t.policed = err != nil
 	return err

@@ -14,6 +14,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"netdelta/internal/gather"
 	"netdelta/testbed"
 	"netdelta/testbed/kube/inside"
 )
@@ -85,10 +86,7 @@ func (g *PolicyTarget) server() *pod { return g.bed.pods[2] }
 
 // selecting selects some of the target's pods.
 func (g *PolicyTarget) selecting(pods ...*pod) metav1.LabelSelector {
-	var numbers []string
-	for _, p := range pods {
-		numbers = append(numbers, strconv.Itoa(p.index))
-	}
+	numbers := gather.Each(pods, func(p *pod) string { return strconv.Itoa(p.index) })
 	return metav1.LabelSelector{
 		MatchLabels:      g.bed.labels(""),
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: LabelPod, Operator: metav1.LabelSelectorOpIn, Values: numbers}},

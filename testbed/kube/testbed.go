@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,10 +89,7 @@ func (t *Testbed) labels(pod string) map[string]string {
 
 // family is the version of IP that all addresses are of.
 func (t *Testbed) family() result.Family {
-	if t.spec.Family == "" {
-		return result.IPv4
-	}
-	return t.spec.Family
+	return cmp.Or(t.spec.Family, result.IPv4)
 }
 
 // Pods implements testbed.Testbed.

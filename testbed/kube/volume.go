@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"netdelta/internal/gather"
 	"netdelta/testbed"
 	"netdelta/unit"
 )
@@ -257,12 +258,10 @@ func (c *Cluster) claimWords(ctx context.Context, claim *corev1.PersistentVolume
 
 // unscheduled is what the scheduler says of a pod that has no node, "" of another one.
 func unscheduled(pod *corev1.Pod) string {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue {
-			return c.Message
-		}
-	}
-	return ""
+	c, _ := gather.First(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue
+	})
+	return c.Message
 }
 
 // claimable has the API server go through the motions of making a claim: quota, rights and what else may refuse it.

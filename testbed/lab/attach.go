@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/owner"
 	"netdelta/network"
 	"netdelta/testbed"
@@ -76,10 +77,7 @@ func (b *builder) attach(ctx context.Context, op network.Attach) error {
 
 // provenance says what a network of plugins was made of, so that it can be made again.
 func provenance(op network.Attach) string {
-	var files []string
-	for _, name := range op.Plugins {
-		files = append(files, plugin.Find(name, plugin.Path()))
-	}
+	files := gather.Each(op.Plugins, func(name string) string { return plugin.Find(name, plugin.Path()) })
 	return fmt.Sprintf("%s%s: the list's SHA-256 sum is %s; its plugins are %s", network.CNIPrefix, op.File, op.Sum, strings.Join(files, ", "))
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/procfile"
 	"netdelta/network"
 	"netdelta/result"
@@ -266,9 +267,7 @@ func (b *builder) noteFixed(f network.Feature, kinds []string) {
 
 // note keeps a sentence on what could not be had as the conditions ask, once.
 func (b *builder) note(sentence string) {
-	if !slices.Contains(b.notes, sentence) {
-		b.notes = append(b.notes, sentence)
-	}
+	b.notes = gather.Once(b.notes, sentence)
 }
 
 // Notes is testbed.Instruments.Notes.

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -251,9 +252,5 @@ func (w *configWatch) End() ([]result.ConfigChange, error) {
 
 // Close implements testbed.ConfigWatch.
 func (w *configWatch) Close() error {
-	var errs []error
-	for _, one := range w.each {
-		errs = append(errs, one.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(gather.Each(w.each, func(one *nsmonitor.ConfigWatch) error { return one.Close() })...)
 }

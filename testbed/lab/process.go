@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -231,10 +232,7 @@ func (ps *processes) add(p *process) {
 // killAll ends all of them and waits until they are gone.
 func (ps *processes) killAll() error {
 	ps.mu.Lock()
-	all := make([]*process, 0, len(ps.all))
-	for p := range ps.all {
-		all = append(all, p)
-	}
+	all := slices.Collect(maps.Keys(ps.all))
 	ps.mu.Unlock()
 	var err error
 	for _, p := range all {

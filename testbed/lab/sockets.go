@@ -197,8 +197,7 @@ func (g *group) remove() error {
 // groupsLeft lists the control groups of labs whose program has died.
 func groupsLeft() ([]string, error) {
 	mount, _, err := unifiedHierarchy()
-	var none *testbed.UnsupportedError
-	if errors.As(err, &none) {
+	if _, is := errors.AsType[*testbed.UnsupportedError](err); is {
 		return nil, nil
 	}
 	if err != nil {

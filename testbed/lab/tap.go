@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -144,10 +145,7 @@ func (t *taps) note(err error) {
 // finish closes all taps and waits until they are gone.
 func (t *taps) finish() error {
 	t.mu.Lock()
-	var left []*tap
-	for one := range t.open {
-		left = append(left, one)
-	}
+	left := slices.Collect(maps.Keys(t.open))
 	t.mu.Unlock()
 	for _, one := range left {
 		t.note(one.Close())

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/owner"
 	"netdelta/internal/suggest"
 	"netdelta/network"
@@ -253,12 +254,7 @@ func killStrays(mark string) error {
 	if err != nil {
 		return err
 	}
-	var own []owner.Process
-	for _, p := range found {
-		if p.Mark == mark {
-			own = append(own, p)
-		}
-	}
+	own := gather.Where(found, func(p owner.Process) bool { return p.Mark == mark })
 	if left := end(own); len(left) > 0 {
 		return fmt.Errorf("processes that can't be ended: %s", strings.Join(left, ", "))
 	}

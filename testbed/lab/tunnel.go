@@ -16,6 +16,7 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/machine"
 	"netdelta/network"
 	"netdelta/testbed"
@@ -211,13 +212,7 @@ func (d *Driver) others() []int {
 	if err != nil {
 		return nil // the processes are then where the program is
 	}
-	var left []int
-	for _, cpu := range d.allowed {
-		if !slices.Contains(now, cpu) {
-			left = append(left, cpu)
-		}
-	}
-	return left
+	return gather.Where(d.allowed, func(cpu int) bool { return !slices.Contains(now, cpu) })
 }
 
 // tunnelHops is how far wrapped packets may go: as far as most packets may.

@@ -2,6 +2,7 @@ package nsmonitor
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -180,10 +181,7 @@ func (c Config) Changes(now Config, featureNames []string) []result.ConfigChange
 }
 
 func orAbsent(value string) string {
-	if value == "" {
-		return absent
-	}
-	return value
+	return cmp.Or(value, absent)
 }
 
 // featureChanges are the features that differ between two rows.

@@ -204,16 +204,10 @@ func addStack(s *testbed.Stack, text []byte) error {
 	if len(names) != len(values) {
 		return fmt.Errorf("%d values for %d names", len(values), len(names))
 	}
+	sums := map[string]*uint64{"FragCreates": &s.FragmentsMade, "ReasmOKs": &s.Reassembled, "FragFails": &s.FragmentationRefused}
 	for i, name := range names {
-		var sum *uint64
-		switch string(name) {
-		case "FragCreates":
-			sum = &s.FragmentsMade
-		case "ReasmOKs":
-			sum = &s.Reassembled
-		case "FragFails":
-			sum = &s.FragmentationRefused
-		default:
+		sum := sums[string(name)]
+		if sum == nil {
 			continue
 		}
 		n, err := strconv.ParseUint(string(values[i]), 10, 64)

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,10 +31,7 @@ func (g Greeting) Check() error {
 	if g.Version == Version {
 		return nil
 	}
-	build := g.Build
-	if build == "" {
-		build = "older"
-	}
+	build := cmp.Or(g.Build, "older")
 	return fmt.Errorf("it speaks protocol %d (netdelta %s), this is %d (netdelta %s): use the same netdelta on both sides", g.Version, build, Version, machine.Version())
 }
 

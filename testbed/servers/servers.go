@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/machine"
 	"netdelta/network"
 	"netdelta/result"
@@ -217,20 +218,26 @@ func node(ctx context.Context, at Carrier, order server.Order) (*conversation, *
 }
 
 // Reports are what the machines say of themselves, in the nodes' order.
-func (s *Servers) Reports() (all []server.Report) {
+func (s *Servers) Reports() []server.Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, l := range s.links {
-		all = append(all, l.report)
-	}
-	return all
+	return gather.Each(s.links, func(l *conversation) server.Report { return l.report })
 }
 
 // MTU is the least of the machines' cards, in bytes.
-func (s *Servers) MTU() (least unit.Bytes) {
-	for _, r := range s.Reports() {
-		if mtu := unit.Bytes(r.Card.MTU); least == 0 || mtu < least {
-			least = mtu
+func (s *Servers) MTU() unit.Bytes {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leastMTU()
+}
+
+// leastMTU is the same, for a caller that holds s.mu.
+func (s *Servers) leastMTU() (least unit.Bytes) {
+	for _, l := range s.links {
+		for _, c := range l.report.Chosen() {
+			if mtu := unit.Bytes(c.MTU); least == 0 || mtu < least {
+				least = mtu
+			}
 		}
 	}
 	return least

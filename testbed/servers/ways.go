@@ -57,21 +57,14 @@ func (s *Servers) widest(ctx context.Context) (*joined.Testbed, error) {
 	if s.options.NIC.Addresses.Addr().Is6() {
 		family = result.IPv6
 	}
-	least := 0
-	for _, l := range s.links {
-		for _, c := range l.report.Chosen() {
-			if least == 0 || c.MTU < least {
-				least = c.MTU
-			}
-		}
-	}
-	sizes := []int{least}
+	least := s.leastMTU()
+	sizes := []unit.Bytes{least}
 	if s.options.NIC.Mode == server.Take && least < server.Jumbo {
-		sizes = []int{server.Jumbo, least} // the first where the cards could be given it
+		sizes = []unit.Bytes{server.Jumbo, least} // the first where the cards could be given it
 	}
 	var failed error
 	for _, size := range sizes {
-		bed, err := s.Driver.Open(ctx, testbed.Spec{Nodes: len(s.options.Machines), PodsPerNode: 1, Family: family, Network: "host", Link: testbed.Link{MTU: unit.Bytes(size)}})
+		bed, err := s.Driver.Open(ctx, testbed.Spec{Nodes: len(s.options.Machines), PodsPerNode: 1, Family: family, Network: "host", Link: testbed.Link{MTU: size}})
 		if err == nil {
 			return bed.(*joined.Testbed), nil
 		}

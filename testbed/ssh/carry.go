@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/machine"
 	"netdelta/internal/tail"
 	"netdelta/testbed/servers"
@@ -83,11 +84,8 @@ type carrier struct {
 }
 
 // Machines are the servers.
-func (o Options) Machines() (all []servers.Carrier) {
-	for _, n := range o.Nodes {
-		all = append(all, carrier{n, o})
-	}
-	return all
+func (o Options) Machines() []servers.Carrier {
+	return gather.Each(o.Nodes, func(n Node) servers.Carrier { return carrier{n, o} })
 }
 
 // Open reaches all servers, or enough of them, and makes nodes of them. On an error nothing is left there.

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"netdelta/internal/gather"
 )
 
 // request is what a peer is asked to do, a line of JSON.
@@ -107,11 +109,7 @@ func (p *peer) do(r request) (answer, error) {
 
 // reverse is what a server makes of a message, so that a test knows that each direction carried its own payload.
 func reverse(message []byte) []byte {
-	turned := make([]byte, len(message))
-	for i, b := range message {
-		turned[i] = b ^ 0xff
-	}
-	return turned
+	return gather.Each(message, func(b byte) byte { return b ^ 0xff })
 }
 
 // message is the n-th one.

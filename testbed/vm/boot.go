@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/gather"
 	"netdelta/testbed/rpc"
 	"netdelta/testbed/vm/image"
 	"netdelta/testbed/vm/wire"
@@ -327,9 +328,7 @@ func initrd(i image.Image, m Machine) (f *os.File, err error) {
 	}()
 	archives := []image.Archive{image.Base}
 	for _, a := range m.Archives {
-		if !slices.Contains(archives, a) {
-			archives = append(archives, a)
-		}
+		archives = gather.Once(archives, a)
 	}
 	for _, a := range archives {
 		if err := appendFile(f, i.ArchiveFile(a)); err != nil {

@@ -2,6 +2,7 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -79,9 +80,7 @@ func defaults() result.Params {
 
 // fill gives zero values their defaults.
 func fill(p result.Params) result.Params {
-	if p.File == 0 {
-		p.File = defaults().File
-	}
+	p.File = cmp.Or(p.File, defaults().File)
 	return engine.Fill(p, defaults())
 }
 

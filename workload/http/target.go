@@ -2,6 +2,7 @@ package http
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,10 +174,7 @@ func (k *asker) file(ctx context.Context, t workload.Target) (workload.Found, er
 	if strings.EqualFold(a.header.Get("Connection"), "close") {
 		k.close()
 	}
-	server := a.header.Get("Server")
-	if server == "" {
-		server = "it"
-	}
+	server := cmp.Or(a.header.Get("Server"), "it")
 	return workload.Found{Length: n, Says: fmt.Sprintf("%.80s answers %d with %d bytes", server, a.code, n)}, nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"netdelta/engine"
 	"netdelta/internal/daemon"
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/workload"
 	"netdelta/workload/oltp/galera"
@@ -209,10 +210,7 @@ func query(ctx context.Context, home *daemon.Sandbox, statements string) (string
 
 // counting are the statements that count the rows of each of netdelta's tables.
 func counting(data galera.Data) string {
-	var all []string
-	for _, table := range ownTables(data) {
-		all = append(all, "select count(*) from "+table)
-	}
+	all := gather.Each(ownTables(data), func(table string) string { return "select count(*) from " + table })
 	return strings.Join(all, "; ")
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"netdelta/engine"
 	"netdelta/extras/bench/harness"
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/stats"
@@ -120,10 +121,7 @@ func (s *survey) measure(ctx context.Context) ([]float64, error) {
 			sums[i] = append(sums[i], l-mean)
 		}
 	}
-	effects := make([]float64, len(sums))
-	for i, x := range sums {
-		effects[i] = stats.TrimmedMean(x, 0.1)
-	}
+	effects := gather.Each(sums, func(x []float64) float64 { return stats.TrimmedMean(x, 0.1) })
 	return effects, nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"netdelta/internal/gather"
 	"netdelta/stats"
 	"netdelta/stats/simulate"
 )
@@ -54,11 +55,7 @@ func tQuantile(freedom float64) float64 {
 }
 
 func means(builds []stats.Build, l location) []float64 {
-	m := make([]float64, len(builds))
-	for i, b := range builds {
-		m[i] = l.of(b.Deltas)
-	}
-	return m
+	return gather.Each(builds, func(b stats.Build) float64 { return l.of(b.Deltas) })
 }
 
 func variance(x []float64) float64 {

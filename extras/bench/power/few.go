@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/mathext"
 
+	"netdelta/internal/gather"
 	"netdelta/stats"
 	"netdelta/stats/simulate"
 )
@@ -156,11 +157,7 @@ func count(l land, builds, trials int, holds func([]stats.Estimate) bool) int {
 }
 
 func each(cells []stats.Estimate, of func(stats.Estimate) float64) []float64 {
-	all := make([]float64, len(cells))
-	for i, e := range cells {
-		all[i] = of(e)
-	}
-	return all
+	return gather.Each(cells, of)
 }
 
 // moderated are p values of t statistics whose variances are drawn towards the family's (Smyth, "Linear models and empirical Bayes

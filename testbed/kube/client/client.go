@@ -3,6 +3,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,9 +107,7 @@ func creator[T any, P object[T]](g group, name string) Creator[P] {
 // New prepares to speak to the server of a configuration; h is nil where the configuration says how to.
 func New(c *rest.Config, h *http.Client) (*API, error) {
 	config := *c
-	if config.UserAgent == "" {
-		config.UserAgent = rest.DefaultKubernetesUserAgent()
-	}
+	config.UserAgent = cmp.Or(config.UserAgent, rest.DefaultKubernetesUserAgent())
 	if config.RateLimiter == nil && config.QPS > 0 {
 		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst) // of all groups
 	}

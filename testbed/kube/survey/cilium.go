@@ -1,6 +1,9 @@
 package survey
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // ciliumConfig is where Cilium keeps its configuration: options of its agent by name.
 const ciliumConfig = "cilium-config"
@@ -55,10 +58,7 @@ func ciliumBypass(config map[string]string) bool {
 
 // ciliumMode is how packets travel between nodes. Releases before 1.14 said it with one option: the tunnel, or "disabled".
 func ciliumMode(config map[string]string) (mode, encapsulation string) {
-	protocol := config["tunnel-protocol"]
-	if protocol == "" {
-		protocol = "vxlan"
-	}
+	protocol := cmp.Or(config["tunnel-protocol"], "vxlan")
 	switch {
 	case config["routing-mode"] == "native", config["routing-mode"] == "" && config["tunnel"] == "disabled":
 		return "native", "none"

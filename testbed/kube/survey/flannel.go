@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Where flannel keeps its configuration, and what it notes on nodes.
@@ -95,12 +97,8 @@ func flannelBackend(name string, direct bool) (encapsulation string, onlyAcross 
 
 // k3s says that nodes run k3s, which has flannel and kube-router's guard built in.
 func (e evidence) k3s() bool {
-	for _, n := range e.nodes {
-		if !strings.Contains(n.Status.NodeInfo.KubeletVersion, "+k3s") {
-			return false
-		}
-	}
-	return len(e.nodes) > 0
+	other := func(n corev1.Node) bool { return !strings.Contains(n.Status.NodeInfo.KubeletVersion, "+k3s") }
+	return len(e.nodes) > 0 && !slices.ContainsFunc(e.nodes, other)
 }
 
 // join writes different values once each, for a mode that pools or nodes do not share.

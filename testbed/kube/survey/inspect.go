@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"slices"
@@ -46,9 +47,7 @@ func confirm(s *Survey) {
 		return
 	}
 	network := &s.Network
-	if network.MTU == 0 {
-		network.MTU = s.podMTU()
-	}
+	network.MTU = cmp.Or(network.MTU, s.podMTU())
 	if s.Services.Mode == "" && s.hasDevice(func(d testbed.Interface) bool { return d.Name == "kube-ipvs0" }) {
 		s.Services.Mode, s.Services.By = "ipvs", "the device kube-ipvs0 of nodes"
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"netdelta/internal/gather"
 )
 
 // Severity says what a finding is to a run.
@@ -96,12 +98,7 @@ func judgeRights(s Survey, f *findings) {
 			f.add(c.severity, "rights", "you may not "+tell(missing), c.why, rbacCall)
 		}
 	}
-	var unknown []Right
-	for _, r := range s.Rights {
-		if r.Unknown != "" {
-			unknown = append(unknown, r)
-		}
-	}
+	unknown := gather.Where(s.Rights, func(r Right) bool { return r.Unknown != "" })
 	if len(unknown) > 0 {
 		f.warn("rights", "the API server did not say whether you may "+tell(unknown)+": "+unknown[0].Unknown,
 			"a run may fail for want of them", "ask again")

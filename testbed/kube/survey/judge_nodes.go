@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"netdelta/internal/gather"
 	"netdelta/testbed/kube"
 )
 
@@ -23,9 +24,7 @@ func judgeVersions(s Survey, f *findings) {
 	}
 	var newer, older, kubelets []string
 	for _, n := range s.Nodes {
-		if !slices.Contains(kubelets, n.Kubelet) {
-			kubelets = append(kubelets, n.Kubelet)
-		}
+		kubelets = gather.Once(kubelets, n.Kubelet)
 		kubelet, err := version.ParseGeneric(n.Kubelet)
 		switch {
 		case err != nil:
@@ -66,10 +65,7 @@ func judgeKernels(s Survey, f *findings) {
 		return
 	}
 	slices.Sort(kernels)
-	var parts []string
-	for _, k := range kernels {
-		parts = append(parts, fmt.Sprintf("%s on %s", k, some(nodes[k])))
-	}
+	parts := gather.Each(kernels, func(k string) string { return fmt.Sprintf("%s on %s", k, some(nodes[k])) })
 	f.warn("kernels", "nodes run different kernels: "+strings.Join(parts, "; "),
 		"each build's pods are scheduled afresh: what differs between kernels widens every interval", "choose nodes of one kernel")
 }

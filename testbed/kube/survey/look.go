@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"netdelta/internal/gather"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
 )
@@ -80,9 +81,7 @@ func begin(ctx context.Context, cluster *kube.Cluster, options Options) (*looker
 // gap notes that something could not be read.
 func (l *looker) gap(what, right, reason string) {
 	g := Gap{What: what, Right: right, Reason: reason}
-	if !slices.Contains(l.survey.Gaps, g) {
-		l.survey.Gaps = append(l.survey.Gaps, g)
-	}
+	l.survey.Gaps = gather.Once(l.survey.Gaps, g)
 }
 
 // ask puts one question, within patience. It says whether there was an answer; where the user may not ask, or the API server can't
@@ -179,12 +178,9 @@ func (l *looker) readNetwork(ctx context.Context) {
 // virtualFunction says that a resource is named as resources of network cards usually are. Administrators choose the names.
 func virtualFunction(name string) bool {
 	name = strings.ToLower(name)
-	for _, word := range []string{"sriov", "sr-iov", "_vf", "-vf", "/vf", "netdevice", "rdma"} {
-		if strings.Contains(name, word) {
-			return true
-		}
-	}
-	return strings.HasPrefix(name, "openshift.io/") || strings.HasPrefix(name, "intel.com/intel_")
+	words := []string{"sriov", "sr-iov", "_vf", "-vf", "/vf", "netdevice", "rdma"}
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(name, word) }) ||
+		strings.HasPrefix(name, "openshift.io/") || strings.HasPrefix(name, "intel.com/intel_")
 }
 
 // readConfig reads a ConfigMap that may be there.

@@ -3,6 +3,8 @@ package survey
 import (
 	"slices"
 	"strings"
+
+	"netdelta/internal/gather"
 )
 
 // Purpose is what a right is for.
@@ -123,11 +125,5 @@ func Needs(namespace string) []Need {
 
 // lacking are the rights of a purpose that were asked for and are not there.
 func lacking(rights []Right, purpose Purpose) []Right {
-	var missing []Right
-	for _, r := range rights {
-		if r.For == purpose && !r.Allowed && r.Unknown == "" {
-			missing = append(missing, r)
-		}
-	}
-	return missing
+	return gather.Where(rights, func(r Right) bool { return r.For == purpose && !r.Allowed && r.Unknown == "" })
 }

@@ -7,6 +7,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"netdelta/internal/gather"
 )
 
 // evidence is what network plugins leave in a cluster for all to see.
@@ -48,9 +50,7 @@ func identify(e evidence) Network {
 		main = unnamed(e)
 	}
 	for _, t := range others {
-		if !slices.Contains(main.Others, t.Plugin) {
-			main.Others = append(main.Others, t.Plugin)
-		}
+		main.Others = gather.Once(main.Others, t.Plugin)
 		// The guard of a plugin that forwards nothing is in force; a plugin that left only traces may be gone.
 		if !t.forwards && t.Policies != "" && t.Policies != "none" && (main.Policies == "none" || main.Policies == "") {
 			main.Policies = t.Policies
@@ -185,12 +185,8 @@ func variable(c *corev1.Container, name string) (string, bool) {
 	if c == nil {
 		return "", false
 	}
-	for _, v := range c.Env {
-		if v.Name == name {
-			return v.Value, true
-		}
-	}
-	return "", false
+	v, is := gather.First(c.Env, func(v corev1.EnvVar) bool { return v.Name == name })
+	return v.Value, is
 }
 
 // option is the value of --name among a container's arguments: --name=value, --name value, or --name alone for "true".

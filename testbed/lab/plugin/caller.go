@@ -180,8 +180,7 @@ func read(said types.Result) (addresses []netip.Prefix, err error) {
 
 // tidy says whose mistake it is where libcni can't read an answer.
 func tidy(err error) error {
-	var wrong *json.SyntaxError
-	if errors.As(err, &wrong) {
+	if _, is := errors.AsType[*json.SyntaxError](err); is {
 		return fmt.Errorf("a plugin's answer is no JSON: %w", err)
 	}
 	return err

@@ -209,8 +209,7 @@ func (o Order) beNode(ctx context.Context, own *netns.Namespace, cards []string,
 
 // ignoreExit drops that a process ended as it was told to.
 func ignoreExit(err error) error {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if _, is := errors.AsType[*exec.ExitError](err); is {
 		return nil
 	}
 	return err

@@ -1,6 +1,7 @@
 package inside
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -61,9 +62,7 @@ func (g *guest) run(command wire.Command, s *rpc.Stream, w *rpc.Writer) rpc.Exit
 	// All network cards are the guest's own: whatever runs in it may take them.
 	cmd.Env = append(append(os.Environ(), lab.CardsVariable+"="+lab.AllCards), command.Env...)
 	cmd.Dir = command.Dir
-	if cmd.Dir == "" {
-		cmd.Dir = "/"
-	}
+	cmd.Dir = cmp.Or(cmd.Dir, "/")
 	cmd.Stdout, cmd.Stderr = rpc.Output{To: w, Kind: rpc.Stdout}, rpc.Output{To: w, Kind: rpc.Stderr}
 	cmd.WaitDelay = outputLate
 	var stdin io.WriteCloser

@@ -209,11 +209,4 @@ func (f *sparseFile) Write(data []byte) (int, error) {
 // finish gives the file its length, which makes a hole of the zeros at its end.
 func (f *sparseFile) finish() error { return f.Truncate(f.size) }
 
-func zeros(b []byte) bool {
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
-}
+func zeros(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"netdelta/internal/daemon"
+	"netdelta/internal/gather"
 	"netdelta/unit"
 	"netdelta/workload"
 	"netdelta/workload/tool/sysbench"
@@ -151,10 +152,7 @@ var clusteredText string
 // clustered is the rest of the configuration of the node at a place.
 func clustered(at workload.Member) string {
 	own := at.Peers[at.Pod]
-	var group []string
-	for _, p := range at.Peers {
-		group = append(group, literal(p))
-	}
+	group := gather.Each(at.Peers, literal)
 	options := []string{
 		fmt.Sprintf("gmcast.listen_addr=tcp://%s:%d", literal(own), groupPort),
 		fmt.Sprintf("ist.recv_addr=%s:%d", literal(own), missedPort),

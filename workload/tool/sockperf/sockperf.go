@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"netdelta/internal/gather"
 	"netdelta/unit"
 	"netdelta/workload/tool"
 )
@@ -54,12 +55,8 @@ var ErrSilent = errors.New("no message came back; is the server reached?")
 
 // Percentile is the value of a percentile that was printed.
 func (r Report) Percentile(percent float64) (value float64, known bool) {
-	for _, p := range r.Percentiles {
-		if p.Percent == percent {
-			return p.Value, true
-		}
-	}
-	return 0, false
+	p, known := gather.First(r.Percentiles, func(p Percentile) bool { return p.Percent == percent })
+	return p.Value, known
 }
 
 // validate refuses figures that nothing can have.

@@ -1,0 +1,43 @@
+// Package gather makes lists of the elements of others.
+package gather
+
+import "slices"
+
+// Each returns f of each element, in their order; nil for no element.
+func Each[T, R any](all []T, f func(T) R) []R {
+	if len(all) == 0 {
+		return nil
+	}
+	gathered := make([]R, len(all))
+	for i, one := range all {
+		gathered[i] = f(one)
+	}
+	return gathered
+}
+
+// Where returns the elements that are so, in their order; nil for none.
+func Where[T any](all []T, is func(T) bool) (gathered []T) {
+	for _, one := range all {
+		if is(one) {
+			gathered = append(gathered, one)
+		}
+	}
+	return gathered
+}
+
+// Once returns the elements and one more, unless it is among them.
+func Once[T comparable](all []T, one T) []T {
+	if slices.Contains(all, one) {
+		return all
+	}
+	return append(all, one)
+}
+
+// First is the first element that is so, false if none is.
+func First[T any](all []T, is func(T) bool) (first T, found bool) {
+	i := slices.IndexFunc(all, is)
+	if i < 0 {
+		return first, false
+	}
+	return all[i], true
+}
