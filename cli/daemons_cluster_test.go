@@ -112,7 +112,8 @@ func measured(folder string) int {
 	return len(contents.Trials)
 }
 
-// TestCephOnCluster: a store of three pods is measured, and of each trial it is proved which way its bytes went.
+// TestCephOnCluster: a store of two pods is measured by one client, and by two on a node each, and of each trial it is proved which way its
+// bytes went.
 func TestCephOnCluster(t *testing.T) {
 	t.Parallel()
 	_, flags := equipped(t, 4)
@@ -122,16 +123,16 @@ testbed: {kind: kubernetes}
 baseline: pod
 networks: [pod]
 placement: [cross-node]
-workloads: [block: {store: ceph}]
+workloads: [block: {store: ceph, osds: 2, client_pods: [1, 2]}]
 design: {blocks: 1, time_budget: 5m}
 `)
 	finish(t, longCommand(t, dir, append([]string{"run", "ceph.yaml", "--node-agent", "--out", "run"}, flags...)...)).want(t, statusDone)
-	wantServices(t, filepath.Join(dir, "run"), "ceph-mon.a", "ceph-osd.0", "ceph-osd.1", "ceph-osd.2")
+	wantServices(t, filepath.Join(dir, "run"), "ceph-mon.a", "ceph-osd.0", "ceph-osd.1")
 	run, err := result.Load(filepath.Join(dir, "run"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The record has the daemons' nodes, too, with their kernels.
+	// The record has the nodes of the daemons and of the second client, too, with their kernels.
 	if nodes := run.Environment.Cluster.Nodes; len(nodes) != 4 || slices.ContainsFunc(nodes, func(n result.ClusterNode) bool { return n.Kernel == "" || n.CPU.Count == 0 }) {
 		t.Errorf("the nodes are %+v", nodes)
 	}

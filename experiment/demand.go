@@ -135,23 +135,12 @@ func (p *Plan) measurable() []result.Cell {
 	return plan.Measured(p.Cells)
 }
 
-// nodes is how many nodes the cells need: the client's, and one for each pod of a cluster.
-func (p *Plan) nodes() int {
-	most := 0
-	for _, c := range p.measurable() {
-		if k := p.demands[c.ID].Cluster; k != nil {
-			most = max(most, k.Pods+1)
-		}
-	}
-	return most
-}
-
 // peersOf is what a testbed has to know of the pods that serve as one.
 func peersOf(d workload.Demand) testbed.Peers {
 	if d.Cluster == nil {
 		return testbed.Peers{}
 	}
-	p := testbed.Peers{Count: d.Cluster.Pods, Memory: d.Memory / unit.Bytes(d.Cluster.Pods)}
+	p := testbed.Peers{Count: d.Cluster.Pods, Clients: d.Cluster.Clients, Memory: d.Memory / unit.Bytes(d.Cluster.Pods)}
 	copy(p.Ports[:], d.Cluster.Ports)
 	return p
 }
@@ -163,11 +152,12 @@ func (p *Plan) peers() testbed.Peers {
 	counted := map[string]bool{}
 	for _, c := range p.measurable() {
 		d := p.demands[c.ID]
+		one := peersOf(d)
+		all.Clients = max(all.Clients, one.Clients) // cells that share a cluster may differ in them
 		if d.Cluster == nil || counted[d.Cluster.Key] {
 			continue
 		}
 		counted[d.Cluster.Key] = true
-		one := peersOf(d)
 		all.Count, all.Memory = max(all.Count, one.Count), all.Memory+one.Memory
 		ports = append(ports, d.Cluster.Ports...)
 	}

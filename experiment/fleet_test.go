@@ -117,6 +117,7 @@ func workloads() []workload.Workload {
 		return w
 	}
 	return append(catalogue.Workloads(),
+		many(),
 		fleet("fleet", serveFleet),
 		fleet("stillborn", func(ctx context.Context, p result.Params, at workload.Member) (engine.Server, error) {
 			if at.Pod == 0 {

@@ -50,10 +50,20 @@ type Spec struct {
 type Peers struct {
 	// Count is how many there are, 0 for none.
 	Count int
+	// Clients is how many pods have clients, 0 for one: the first pod, and the first pod of each node after the peers' nodes.
+	Clients int
 	// Memory is what the daemons of one of them keep in memory at most.
 	Memory unit.Bytes
 	// Ports are the ports at which clients reach the daemons, in addition to a pod's own ports; unused elements are zero.
 	Ports [4]uint16
+}
+
+// Nodes is how many nodes it takes: one for each of the peers and each of the clients. It is 0 without peers.
+func (p Peers) Nodes() int {
+	if p.Count == 0 {
+		return 0
+	}
+	return p.Count + max(p.Clients, 1)
 }
 
 // Link describes each link between a node and the underlay switch.

@@ -177,8 +177,10 @@ func Missing(programs []Program) (names, packages []string, err error) {
 type Cluster struct {
 	// Key identifies a cluster: workloads and parameters with the same key share one.
 	Key string
-	// Pods is how many there are, on a node each; the client is on one more.
+	// Pods is how many there are, on a node each.
 	Pods int
+	// Clients is how many clients use it at the same time, each in a pod on a node of its own; 0 is one. They begin each burst together.
+	Clients int
 	// Ports are those at which clients reach the first pod, where something may stand in front of it; none where daemons tell their
 	// clients themselves where they are. At most four.
 	Ports []uint16
@@ -191,7 +193,7 @@ type Cluster struct {
 
 // Member is one end of a cluster.
 type Member struct {
-	Pod      int          // from 0; -1 is the client
+	Pod      int          // from 0; -1 is a client
 	Peers    []netip.Addr // addresses of all pods of the cluster, by number
 	Port     uint16       // at which a client reaches the first pod, where another than the cluster's own stands in front of it; 0 is its own
 	CPU      int          // to pin to, negative for none

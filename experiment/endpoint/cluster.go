@@ -18,6 +18,9 @@ import (
 
 // Cluster is the daemons that serve cells from several pods of a testbed, while networks are swapped under them.
 type Cluster struct {
+	// Further are the agents of its clients besides the first; who starts them sets it.
+	Further []*agent.Agent
+
 	key     string
 	cell    result.Cell
 	cpu     int // that its daemons are pinned to; -1 is any
@@ -33,19 +36,29 @@ type Cluster struct {
 // errGivenUp is matched by the error of a cluster that was given up.
 var errGivenUp = errors.New("services were given up")
 
-// ClusterPods are the pods that serve as a cluster: one on each node but the client's.
-func ClusterPods(tb testbed.Testbed, n int) ([]testbed.Pod, error) {
-	pods := tb.Pods()
-	taken := map[string]bool{pods[0].Node(): true}
+// ClusterPods are the pods that serve as a cluster: one on each node after the first client's.
+func ClusterPods(tb testbed.Testbed, n int) ([]testbed.Pod, error) { return firstOfNodes(tb, 1, n) }
+
+// FurtherClients are the pods of n clients of clusters besides the testbed's first pod: one on each node after the clusters'.
+func FurtherClients(tb testbed.Testbed, n int) ([]testbed.Pod, error) {
+	return firstOfNodes(tb, 1+tb.Spec().Peers.Count, n)
+}
+
+// firstOfNodes are the first pods of n nodes, which come after so many others.
+func firstOfNodes(tb testbed.Testbed, after, n int) ([]testbed.Pod, error) {
+	taken := map[string]bool{}
 	var found []testbed.Pod
-	for _, p := range pods {
-		if !taken[p.Node()] && len(found) < n {
-			taken[p.Node()] = true
+	for _, p := range tb.Pods() {
+		if taken[p.Node()] {
+			continue
+		}
+		taken[p.Node()] = true
+		if len(taken) > after && len(found) < n {
 			found = append(found, p)
 		}
 	}
 	if len(found) < n {
-		return nil, fmt.Errorf("the testbed has no %d nodes in addition to the client's, which the cluster needs", n)
+		return nil, fmt.Errorf("the testbed has %d nodes, of %d that a cluster and its clients need", len(taken), after+n)
 	}
 	return found, nil
 }

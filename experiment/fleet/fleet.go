@@ -48,12 +48,9 @@ type work struct{ seconds, transactions, bits float64 }
 
 // client is one of many. It keeps no more of its bursts than three sums.
 type client struct {
-	pod     testbed.Pod
-	agent   *agent.Agent
-	session int
-	offset  agent.Offset
-	read    time.Duration // when the offset was read
-	lost    bool
+	agent.SyncClient
+	pod  testbed.Pod
+	lost bool
 
 	did, last work // in all bursts that count, and in the one under way
 }
@@ -61,16 +58,9 @@ type client struct {
 // share is how many clients one port of a server answers: each has a thread of its own there.
 const share = 200
 
-// Patience with agents.
-const (
-	// dialTry is how long one try takes at most. A connection whose first packet left before the service was there goes on to be
-	// sent past it, however often it is sent again: the node remembers what it made of the first.
-	dialTry = 3 * time.Second
-	// readings is how often a clock is read, for the best of them.
-	readings = 8
-	// offsetFor is how long an offset holds: clocks of two machines drift by some 20 us in a second.
-	offsetFor = 10 * time.Second
-)
+// dialTry is how long one try to connect takes at most. A connection whose first packet left before the service was there goes on to be
+// sent past it, however often it is sent again: the node remembers what it made of the first.
+const dialTry = 3 * time.Second
 
 // errNothing says that a client fired and nothing came back.
 var errNothing = errors.New("nothing got through in the burst")
@@ -99,7 +89,7 @@ func open(ctx context.Context, c Config, builds record.Builds, cell result.Cell,
 		return f, err
 	}
 	f.tally.fleet.Connected = time.Since(began)
-	f.tally.lead = max(lead, leadFor(len(f.clients)))
+	f.tally.lead = max(lead, agent.LeadFor(len(f.clients)))
 	builds.Logf("build %d of %d, %s: %d of %d clients armed after %v, pods after %v", build+1, c.Builds, cell.Network,
 		f.ready(), c.Clients, f.tally.fleet.Connected.Round(time.Millisecond), f.tally.fleet.Pods.Round(time.Millisecond))
 	return f, nil
@@ -177,24 +167,17 @@ func (f *fleet) armClient(ctx context.Context, i int, c *client) error {
 	if err != nil {
 		return err
 	}
-	c.agent = a
-	if err := c.readClock(ctx); err != nil {
+	c.Agent = a
+	if err := c.ReadClock(ctx); err != nil {
 		return err
 	}
 	to := f.servers[i%len(f.servers)]
 	port := to.first + uint16(i/len(f.servers)/share%to.ports)
 	remote := f.ground.Endpoint(c.pod, to.agent.Pod(), port)
 	local := netip.AddrPortFrom(endpoint.AnyAddress(f.config.Params.Family), 0)
-	c.session, err = record.Dial(ctx, a, func() (int, error) {
+	c.Session, err = record.Dial(ctx, a, func() (int, error) {
 		return a.DialWithin(ctx, f.config.Workload.Name, f.config.Params, local, remote, -1, dialTry)
 	})
-	return err
-}
-
-// readClock finds how the client's clock stands to this program's.
-func (c *client) readClock(ctx context.Context) (err error) {
-	c.offset, err = c.agent.Offset(ctx, readings)
-	c.read = agent.Now()
 	return err
 }
 
@@ -308,19 +291,8 @@ func (g *shared) Endpoint(from, to testbed.Pod, port uint16) netip.AddrPort {
 	return g.tb.Endpoint(from, to, port)
 }
 
-// Times of a burst.
-const (
-	// leadLeast is how long before the common instant clients are told, at least; each client adds leadEach, since they are told one
-	// after another and tidy up when they are told.
-	leadLeast = 200 * time.Millisecond
-	leadEach  = 2 * time.Millisecond
-	// leadMost bounds what it grows to where clients were told too late.
-	leadMost = 20 * time.Second
-	// overtime is how much longer than it should a burst may take.
-	overtime = 10 * time.Second
-)
-
-func leadFor(clients int) time.Duration { return leadLeast + time.Duration(clients)*leadEach }
+// overtime is how much longer than it should a burst may take.
+const overtime = 10 * time.Second
 
 // triesMost is how often a burst is fired until all clients were told in time. The last one counts in any case.
 const triesMost = 3
@@ -329,7 +301,7 @@ const triesMost = 3
 // clients were told too late, is fired again with more time ahead.
 func (f *fleet) fire(ctx context.Context, round int) {
 	for try := range triesMost {
-		f.readClocks(ctx)
+		f.each(ctx, func(_ int, c *client) error { return c.ReadClock(ctx) })
 		if ctx.Err() != nil {
 			return
 		}
@@ -341,7 +313,7 @@ func (f *fleet) fire(ctx context.Context, round int) {
 			f.tally.end(f.clients, f.config.Burst)
 			return
 		}
-		f.tally.lead = min(2*(f.tally.lead-spare), leadMost)
+		f.tally.lead = agent.LongerLead(f.tally.lead, spare)
 		f.builds.Logf("network %s: a client was told of a burst %v too late: it is fired again, and from now on all are told %v ahead",
 			f.cell.Network, -spare.Round(time.Millisecond), f.tally.lead.Round(time.Millisecond))
 	}
@@ -350,38 +322,20 @@ func (f *fleet) fire(ctx context.Context, round int) {
 // burst has all clients fire together once. It returns how long before the common instant the last of them was told.
 func (f *fleet) burst(ctx context.Context, round int) (spare time.Duration) {
 	f.tally.begin(round)
-	spare = f.tally.lead
-	common := agent.Now() + spare
 	spec := engine.BurstSpec{Duration: f.config.Burst, Warmup: f.config.Warmup, Deadline: f.config.Burst + f.config.Warmup + overtime}
-	var all sync.WaitGroup
+	var left []*client
+	var together []*agent.SyncClient
 	for _, c := range f.clients {
-		if c.lost {
-			continue
+		if !c.lost {
+			left, together = append(left, c), append(together, &c.SyncClient)
 		}
-		all.Go(func() {
-			got, err := c.agent.BurstAt(ctx, c.session, c.offset.There(common), spec, f.tally.lead)
-			if err == nil {
-				// One at a time: the histogram that is decoded is as large as all that is kept of a burst.
-				f.mu.Lock()
-				spare = min(spare, got.Spare)
-				err = f.tally.add(c, got)
-				f.mu.Unlock()
-			}
-			if err != nil && ctx.Err() == nil {
-				f.lose(c, err)
-			}
-		})
 	}
-	all.Wait()
-	return spare
-}
-
-// readClocks reads the clocks whose offsets are old.
-func (f *fleet) readClocks(ctx context.Context) {
-	f.each(ctx, func(_ int, c *client) error {
-		if agent.Now()-c.read < offsetFor {
-			return nil
+	return agent.BurstTogether(ctx, together, spec, f.tally.lead, func(i int, got agent.SyncResult, err error) {
+		if err == nil {
+			err = f.tally.add(left[i], got)
 		}
-		return c.readClock(ctx)
+		if err != nil && ctx.Err() == nil {
+			f.lose(left[i], err)
+		}
 	})
 }

@@ -244,7 +244,7 @@ func (s *tally) add(c *client, got agent.SyncResult) error {
 	c.last = work{seconds, float64(b.Transactions), float64(b.Bytes) * 8}
 	k := &s.counted
 	k.transactions, k.bytes, k.sent, k.lost = k.transactions+b.Transactions, k.bytes+b.Bytes, k.sent+b.Sent, k.lost+b.Lost
-	s.fleet.ClockError = max(s.fleet.ClockError, c.offset.Error)
+	s.fleet.ClockError = max(s.fleet.ClockError, c.Offset.Error)
 	return s.began.RecordValue(min(max(got.Late.Nanoseconds(), 1), time.Minute.Nanoseconds()))
 }
 

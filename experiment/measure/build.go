@@ -149,30 +149,43 @@ func (m *Context) openGroup(ctx context.Context, b *Build, g Group) []*Session {
 	return sessions
 }
 
-// startClusters starts the clusters that cells need on a testbed and that are not there yet, with agents that end with the build.
+// startClusters starts the clusters that cells need on a testbed and that are not there yet, and the agents of their clients, all of which
+// end with the build.
 func (m *Context) startClusters(ctx context.Context, b *Build, tb testbed.Testbed, cells []result.Cell, started map[string]*endpoint.Cluster) error {
 	for _, c := range cells {
 		d := m.demand(c)
-		if d.Cluster == nil || started[d.Cluster.Key] != nil {
+		if d.Cluster == nil {
 			continue
 		}
-		pods, err := endpoint.ClusterPods(tb, d.Cluster.Pods)
-		if err != nil {
-			return err
-		}
-		agents := make([]*agent.Agent, len(pods))
-		for i, p := range pods {
-			if agents[i], err = m.agentIn(ctx, b, p); err != nil {
+		k, err := started[d.Cluster.Key], error(nil)
+		if k == nil {
+			if k, err = m.startCluster(ctx, b, tb, c); err != nil {
 				return err
 			}
+			started[d.Cluster.Key] = k
 		}
-		at := endpoint.Client{Cell: c, Demand: d, CPU: m.clusterCPU(c), Remote: !m.able.OwnsNodes}
-		started[d.Cluster.Key] = endpoint.StartCluster(ctx, at, agents, m.Health)
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if err := m.startFurther(ctx, b, tb, k, d.Cluster.Clients); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// startCluster starts the cluster that a cell needs. One that can't be started says why when it is used.
+func (m *Context) startCluster(ctx context.Context, b *Build, tb testbed.Testbed, c result.Cell) (*endpoint.Cluster, error) {
+	d := m.demand(c)
+	pods, err := endpoint.ClusterPods(tb, d.Cluster.Pods)
+	if err != nil {
+		return nil, err
+	}
+	agents := make([]*agent.Agent, len(pods))
+	for i, p := range pods {
+		if agents[i], err = m.agentIn(ctx, b, p); err != nil {
+			return nil, err
+		}
+	}
+	at := endpoint.Client{Cell: c, Demand: d, CPU: m.clusterCPU(c), Remote: !m.able.OwnsNodes}
+	return endpoint.StartCluster(ctx, at, agents, m.Health), ctx.Err()
 }
 
 // failAll marks all sessions as failed for one reason.
@@ -202,14 +215,18 @@ func (m *Context) openSessions(ctx context.Context, sessions []*Session, a agent
 	}
 }
 
-// background are the pods between which clusters and their client talk in addition to what is measured.
+// background are the pods between which clusters and their clients talk in addition to what is measured.
 func background(client *agent.Agent, clusters map[string]*endpoint.Cluster) []testbed.Pod {
 	if len(clusters) == 0 {
 		return nil
 	}
 	all := []testbed.Pod{client.Pod()}
 	for _, k := range clusters {
-		for _, p := range k.Pods() {
+		pods := k.Pods()
+		for _, a := range k.Further {
+			pods = append(pods, a.Pod())
+		}
+		for _, p := range pods {
 			all = gather.Once(all, p)
 		}
 	}

@@ -62,6 +62,9 @@ func (s *Session) Path() *result.Path { return s.path }
 // follow has the meter watch the threads of both ends, which have run by now.
 func (s *Session) follow(ctx context.Context) error {
 	s.askServer(ctx)
+	if s.clients != nil {
+		return s.followThreads(ctx, nil) // the threads of one client say nothing of all
+	}
 	threads, err := s.runner.Threads(ctx, s.session)
 	if err != nil {
 		return err
@@ -84,20 +87,6 @@ func (s *Session) followThreads(ctx context.Context, threads []int) error {
 	if s.HasServices() && s.server.Local() {
 		return s.meter.Programs(servers)
 	}
-	return nil
-}
-
-// prove runs the session's first bursts, which are not recorded, and observes their path where the testbed shows its devices.
-func (s *Session) prove(ctx context.Context) error {
-	if s.prover == nil {
-		_, err := s.firstBursts(ctx)
-		return err
-	}
-	proof, err := s.prover.Prove(ctx, s.client.Pod(), s.server.Pod(), s.protocol, s.firstBursts)
-	if err != nil {
-		return err
-	}
-	s.path = &proof
 	return nil
 }
 
@@ -129,16 +118,16 @@ const (
 	proofBytes = 256 * unit.KiB
 )
 
-// firstBursts run until enough has arrived: at a low rate, a short burst may have nothing in it.
-func (s *Session) firstBursts(ctx context.Context) (path.Load, error) {
-	burst, to := s.Size.length, s.endpoint.Info()
+// firstBursts run bursts of one client until enough has arrived: at a low rate, a short burst may have nothing in it.
+func (s *Session) firstBursts(ctx context.Context, c *client) (path.Load, error) {
+	burst, to := s.Size.length, c.endpoint.Info()
 	load := path.Load{Protocol: s.protocol, Server: to.Address, Opaque: s.opaque(), Peers: to.Peers}
 	if s.protocol == network.UDP {
 		load.Message = s.Cell.Params.Message
 	}
 	transactions := int64(0)
 	for _, length := range []time.Duration{burst / warmupShare, burst, 10 * burst} {
-		b, err := s.runner.Burst(ctx, s.session, engine.BurstSpec{Duration: length, DropLast: s.disturbed, Deadline: length - burst + s.Size.deadline})
+		b, err := c.Agent.Burst(ctx, c.Session, engine.BurstSpec{Duration: length, DropLast: s.disturbed, Deadline: length - burst + s.Size.deadline})
 		if err != nil {
 			return load, err
 		}
@@ -148,7 +137,7 @@ func (s *Session) firstBursts(ctx context.Context) (path.Load, error) {
 			break
 		}
 	}
-	s.silent = s.latencies && transactions == 0
+	s.silent = s.silent || s.latencies && transactions == 0
 	return load, nil
 }
 
@@ -197,11 +186,18 @@ func audit(ctx context.Context, sessions []*Session, trials []result.Trial) {
 				sum += m
 			}
 			s.addLoad(&load, sum, trials[i].Bytes)
-			moved = append(moved, path.Moved{
+			way := path.Moved{
 				Opaque: s.opaque(), Both: load.Both, Peers: s.endpoint.Info().Peers,
 				From: s.client.Pod(), To: s.server.Pod(), Protocol: s.protocol, Requests: load.Requests, Responses: load.Responses,
 				Connections: load.Connections,
-			})
+			}
+			for _, c := range s.further() { // whose workloads are opaque
+				other := way
+				other.From, other.Both = c.Agent.Pod(), unit.Bytes(c.moved)
+				way.Both -= other.Both
+				moved = append(moved, other)
+			}
+			moved = append(moved, way)
 		}
 		found, err := p.End(ctx, moved)
 		if err != nil {

@@ -117,6 +117,9 @@ func (s *Session) conclude(b engine.Burst, spent cpu.Spent, round int, at time.D
 	if s.Cell.Params.Conditions.QoS != result.BestEffort && !s.demand.Opaque && s.meter.Preempted(b, spent, s.share, least) {
 		reason = pressure.ReasonPreempted
 	}
+	if s.clients.apart(s.Size.length) {
+		reason = Apart
+	}
 	s.record(b, round, at, reason)
 	s.meter.Record(&s.bursts, b, spent)
 }
@@ -212,7 +215,8 @@ func (s BurstSize) spec() engine.BurstSpec {
 // Settle is how long a swapped network is left alone before it is measured: neighbours resolve, bridges learn.
 const Settle = 50 * time.Millisecond
 
-// clusterVisit is what it takes in each visit to a network to dial a cluster, to prove its path and to ask how it is, as guessed.
+// clusterVisit is what it takes in each visit to a network to have a client dial a cluster, to prove its path and to ask how it is, as
+// guessed.
 const clusterVisit = 2 * time.Second
 
 // VisitCost is what a cell costs in a visit to a network, as guessed.
@@ -220,7 +224,7 @@ func VisitCost(burst time.Duration, visit int, d workload.Demand) time.Duration 
 	s := SizeOf(burst, visit, d)
 	cost := time.Duration(s.Visit)*s.Cost + Settle
 	if d.Cluster != nil {
-		cost += clusterVisit
+		cost += clusterVisit * time.Duration(max(d.Cluster.Clients, 1))
 	}
 	return cost
 }

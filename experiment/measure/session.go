@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"netdelta/agent"
@@ -44,6 +43,7 @@ type Session struct {
 	carry    result.CarryOver
 	server   *agent.Agent // the endpoint's
 	session  int          // of the client
+	clients  *clients     // nil for one alone
 	patience time.Time    // until when the first connection is retried
 	broken   bool         // the connection was lost with a service
 	silent   bool         // nothing came back in the first bursts
@@ -132,7 +132,9 @@ func (m *Context) connect(s *Session, a agents, tb testbed.Testbed, clusters map
 	c := endpoint.Client{Agent: s.client, Testbed: tb, Cell: s.Cell, Demand: s.demand, CPU: s.cpus.client, Remote: s.remote}
 	switch {
 	case s.demand.Cluster != nil:
-		s.endpoint = clusters[s.demand.Cluster.Key].For(c)
+		k := clusters[s.demand.Cluster.Key]
+		s.endpoint = k.For(c)
+		s.join(c, k)
 	case s.Cell.Params.Target != "":
 		s.endpoint = m.Targets.For(c)
 	case external:
@@ -182,7 +184,10 @@ func (s *Session) blame(ctx context.Context, err error) (ailment string, hangs e
 
 // dial opens the client's connection to an endpoint that is there.
 func (s *Session) dial(ctx context.Context) (err error) {
-	if s.session, err = s.endpoint.Dial(ctx); err != nil {
+	if s.session, err = s.endpoint.Dial(ctx); err == nil && s.clients != nil {
+		err = s.dialFurther(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("opening the connection of %s to %s: %w", s.Cell.ID, s.endpoint.Info().Name, err)
 	}
 	s.broken = false
@@ -194,14 +199,14 @@ func (s *Session) dial(ctx context.Context) (err error) {
 
 // Reopen opens the client's connection anew.
 func (s *Session) Reopen(ctx context.Context) error {
-	_ = s.runner.Drop(ctx, s.session) // it is of no more use, whatever it says
+	_ = s.drop(ctx) // it is of no more use, whatever it says
 	s.disturbed = false
 	return s.dial(ctx)
 }
 
 // Close closes the connection and what was started for it alone; an error is the session's.
 func (s *Session) Close(ctx context.Context) {
-	s.Failed = errors.Join(s.runner.Drop(ctx, s.session), s.endpoint.Close(ctx))
+	s.Failed = errors.Join(s.drop(ctx), s.endpoint.Close(ctx))
 }
 
 // ServiceKey names what the session's services serve.
@@ -258,7 +263,7 @@ func (s *Session) measure(ctx context.Context, spec engine.BurstSpec, round int,
 		return err
 	}
 	meterErr := s.meter.Start() // also of an agent that is gone: the burst then says more
-	b, err := s.runner.Burst(ctx, s.session, spec)
+	b, err := s.run(ctx, spec)
 	if err != nil {
 		s.recordHang(err, spec.Deadline, round, at)
 		return err
@@ -292,7 +297,7 @@ func (s *Session) Discard(ailment string) {
 
 // BurstUnrecorded runs the workload for as long as asked, or as its programs need, after a warm-up of a fifth of that.
 func (s *Session) BurstUnrecorded(ctx context.Context, length time.Duration) (engine.Burst, error) {
-	b, err := s.runner.Burst(ctx, s.session, SizeOf(length, 0, s.demand).spec())
+	b, err := s.run(ctx, SizeOf(length, 0, s.demand).spec())
 	if err != nil {
 		return b, fmt.Errorf("burst of %s: %w", s.Cell.ID, err)
 	}
@@ -327,7 +332,7 @@ func (s *Session) trial(ctx context.Context, build int, moved map[testbed.Testbe
 	}
 	keep := func(err error) { s.Failed = cmp.Or(s.Failed, err) }
 	if s.Failed == nil {
-		totals, err := s.runner.Collect(ctx, s.session, s.disturbed)
+		totals, err := s.totals(ctx)
 		if err != nil {
 			keep(fmt.Errorf("collecting %s: %w", s.Cell.ID, err))
 		}
@@ -387,14 +392,4 @@ func (s *Session) checkCongestionControl(used *result.TCPInfo) error {
 	}
 	return fmt.Errorf("%s ran under congestion control %s: its pods may not choose %s; allow it on their nodes by sysctl %s",
 		s.Cell.ID, used.CongestionControl, asked, AllowCongestionControl)
-}
-
-// agents are the session's as far as it has any yet.
-func (s *Session) agents() []*agent.Agent {
-	return slices.DeleteFunc([]*agent.Agent{s.client, s.server, s.runner}, func(a *agent.Agent) bool { return a == nil })
-}
-
-// alive says whether all of the session's agents are.
-func (s *Session) alive() bool {
-	return !slices.ContainsFunc(s.agents(), func(a *agent.Agent) bool { return !a.Alive() })
 }

@@ -42,6 +42,7 @@ type Level struct {
 	Reads             float64 `parquet:"reads"`
 	Fsync             int64   `parquet:"fsync"`
 	OSDs              int64   `parquet:"osds"`
+	ClientPods        int64   `parquet:"client_pods"`
 	IO                string  `parquet:"io"`
 	Mix               string  `parquet:"mix"`
 	Tables            int64   `parquet:"tables"`
@@ -352,7 +353,7 @@ func level(run string, c result.Cell) Level {
 		BusyPoll: int64(p.BusyPoll), CongestionControl: p.CongestionControl, Nagle: p.Nagle, MTU: int64(p.MTU),
 		Family: string(p.Family), Search: p.Search, Engine: p.Engine, File: int64(p.File), Reconnect: p.Reconnect,
 		Store: p.Own.Word("store"), Operation: p.Own.Word("operation"), Block: int64(p.Own.Size("block")), Depth: int64(p.Own.Count("depth")),
-		Reads: p.Own.Share("reads"), Fsync: int64(p.Own.Count("fsync")), OSDs: int64(p.Own.Count("osds")), IO: p.Own.Word("io"), Clients: int64(p.Clients),
+		Reads: p.Own.Share("reads"), Fsync: int64(p.Own.Count("fsync")), OSDs: int64(p.Own.Count("osds")), ClientPods: int64(p.Own.Count("client_pods")), IO: p.Own.Word("io"), Clients: int64(p.Clients),
 		Mix: p.Own.Word("mix"), Tables: int64(p.Own.Count("tables")), Rows: int64(p.Own.Count("rows")), Threads: int64(p.Own.Count("threads")),
 		Target: p.Target, StorageClass: p.StorageClass,
 		Conditions: conditions(p.Conditions),

@@ -86,14 +86,14 @@ func (d *Driver) reaches(spec testbed.Spec, name string) error {
 	return nil
 }
 
-// serves refuses workloads that more machines serve than there are, of which one is the client's.
+// serves refuses workloads whose servers and clients take more machines than there are.
 func (d *Driver) serves(spec testbed.Spec) error {
-	n := spec.Peers.Count
-	if n == 0 || d.whole() || n < len(d.nodes) {
+	need := spec.Peers.Nodes()
+	if d.whole() || need <= len(d.nodes) {
 		return nil
 	}
 	return &testbed.UnsupportedError{
-		Feature: fmt.Sprintf("a workload with %d servers on %d machines", n, len(d.nodes)), Need: fmt.Sprintf("%d machines, one for each server and one for the client", n+1),
+		Feature: fmt.Sprintf("a workload with %d servers on %d machines", spec.Peers.Count, len(d.nodes)), Need: fmt.Sprintf("%d machines, one for each server and each client", need),
 		Fix: "name more of them, or one alone, which has the whole lab",
 	}
 }

@@ -63,6 +63,7 @@ func TestTargetNetworks(t *testing.T) {
 		"measure it without --blocks":      {given, testbed.Spec{Network: network.Metal, Target: "web", PodsOutlive: true}},
 		"leave the conditions out":         {given, testbed.Spec{Network: "host", Target: "10.0.0.7", Conditions: result.Conditions{Policy: result.PolicyNFTables, PolicyRules: 10}}},
 		"needs 4 machines, one for each":   {d, testbed.Spec{Network: "routed", PodsOutlive: true, Peers: testbed.Peers{Count: 3}}},
+		"needs 3 machines, one for each":   {d, testbed.Spec{Network: "routed", PodsOutlive: true, Peers: testbed.Peers{Count: 1, Clients: 2}}},
 		"with 2 servers on 2 machines":     {d, testbed.Spec{Network: "vxlan", PodsOutlive: true, Peers: testbed.Peers{Count: 2}}},
 		"the machines' own cards are not ": {d, testbed.Spec{Network: network.Metal, Target: "web"}},
 	} {

@@ -279,9 +279,8 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 		}
 	}
 	for j := range spec.Nodes * spec.PodsPerNode {
-		client := j == 0 || spec.Target != ""
-		host := spec.Network == Host || client && spec.Conditions.From == result.FromNode
-		t.pods = append(t.pods, &pod{bed: t, index: j, node: nodes[j/spec.PodsPerNode], host: host, proven: map[string]bool{}})
+		host := spec.Network == Host || t.sends(j) && spec.Conditions.From == result.FromNode
+		t.pods = append(t.pods, &pod{bed: t, index: j, node: nodes[j/spec.PodsPerNode], host: host, proven: map[way]bool{}})
 	}
 	t.peers, t.claim = newPeers(t), newClaim(t)
 	return t, nil

@@ -20,8 +20,14 @@ const (
 	namedWithin = 15 * time.Second
 )
 
-// join makes what the present network puts in front of a pod that is up, and proves that the first pod, the client, reaches all
-// others that are. The testbed must be kept open meanwhile.
+// way is how a server is reached: over a network, by a client, which is known by its index.
+type way struct {
+	network string
+	client  int
+}
+
+// join makes what the present network puts in front of a pod that is up, and proves that the clients reach all others that are, as far
+// as they are up themselves. The testbed must be kept open meanwhile.
 func (t *Testbed) join(ctx context.Context, p *pod) error {
 	if at := p.Address(); !at.IsValid() && !isSecondary(t.spec.Network) {
 		return fmt.Errorf("it has no address of %s", t.family())
@@ -35,20 +41,22 @@ func (t *Testbed) join(ctx context.Context, p *pod) error {
 	t.joining.Lock()
 	defer t.joining.Unlock()
 	p.ready = true
-	client := t.pods[0]
-	for _, server := range t.pods[1:] {
-		if !client.ready || !server.ready || server.proven[t.spec.Network] || p != client && p != server {
-			continue
+	for _, client := range t.pods {
+		for _, server := range t.pods {
+			by := way{t.spec.Network, client.index}
+			if !t.sends(client.index) || t.sends(server.index) || !client.ready || !server.ready || server.proven[by] || p != client && p != server {
+				continue
+			}
+			if err := t.prove(ctx, client, server); err != nil {
+				p.ready = false
+				return err
+			}
+			if err := t.enforced(ctx, client, server); err != nil {
+				p.ready = false
+				return err
+			}
+			server.proven[by] = true
 		}
-		if err := t.prove(ctx, client, server); err != nil {
-			p.ready = false
-			return err
-		}
-		if err := t.enforced(ctx, client, server); err != nil {
-			p.ready = false
-			return err
-		}
-		server.proven[t.spec.Network] = true
 	}
 	return nil
 }
@@ -67,7 +75,7 @@ func (t *Testbed) front(ctx context.Context, p *pod) error {
 	p.mu.Lock()
 	has := p.fronts[name] != nil
 	p.mu.Unlock()
-	if !serviced(name) || has || p.index == 0 {
+	if !serviced(name) || has || t.sends(p.index) {
 		return nil
 	}
 	first, _ := p.Ports()

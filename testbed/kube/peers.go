@@ -212,11 +212,15 @@ func (d *Driver) peersFit(ctx context.Context, spec testbed.Spec) error {
 	if err := peersPossible(spec); err != nil {
 		return err
 	}
-	nodes, err := d.Choose(ctx, spec.Peers.Count+1)
+	nodes, err := d.Choose(ctx, spec.Peers.Nodes())
 	if tooFew := (*nodesError)(nil); errors.As(err, &tooFew) {
+		clients, fewer := "a client on one more", "workloads that have one server"
+		if n := spec.Peers.Clients; n > 1 {
+			clients, fewer = fmt.Sprintf("clients on %d others", n), "with fewer pods of either"
+		}
 		return &testbed.UnsupportedError{
-			Feature: fmt.Sprintf("a service of %d pods on a node each, and a client on one more", spec.Peers.Count), Need: fmt.Sprintf("%d nodes that take pods, of which there are %d%s", tooFew.want, tooFew.take, tooFew.reasons),
-			Fix: "give the cluster more nodes, or measure workloads that have one server",
+			Feature: fmt.Sprintf("a service of %d pods on a node each, and %s", spec.Peers.Count, clients), Need: fmt.Sprintf("%d nodes that take pods, of which there are %d%s", tooFew.want, tooFew.take, tooFew.reasons),
+			Fix: "give the cluster more nodes, or measure " + fewer,
 		}
 	}
 	if err != nil {

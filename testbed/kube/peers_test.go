@@ -40,6 +40,18 @@ func TestPeersManifest(t *testing.T) {
 	}
 }
 
+// Clients of peers stand on the nodes after theirs, and only they and the first pod send.
+func TestClientsOfPeers(t *testing.T) {
+	spec := testbed.Spec{PodsPerNode: 2, Network: Pod, Peers: testbed.Peers{Count: 2, Clients: 2}}
+	bed := peersOf(launcherWith(t, Options{}), spec, "w1", "w2", "w3", "w4", "w5")
+	for i, p := range bed.pods {
+		wants := map[int]Role{0: RoleClient, 6: RoleClient}[i]
+		if is := p.wish().Role; is == RoleClient != (wants == RoleClient) || bed.peers.has(p) != (i == 2 || i == 4) {
+			t.Errorf("pod %d on %s is a %s, and a peer: %v", i, p.node, is, bed.peers.has(p))
+		}
+	}
+}
+
 func TestPeersPossible(t *testing.T) {
 	told, ported := testbed.Peers{Count: 3}, testbed.Peers{Count: 3, Ports: [4]uint16{3306}}
 	for _, c := range []struct {
@@ -69,6 +81,10 @@ func TestPeersOnCluster(t *testing.T) {
 	many.Peers.Count = 99
 	if err := d.Supports(t.Context(), many); !errors.Is(err, testbed.ErrUnsupported) || !strings.Contains(err.Error(), "100 nodes") {
 		t.Errorf("99 peers: %v", err)
+	}
+	many.Peers.Count, many.Peers.Clients = 1, 99
+	if err := d.Supports(t.Context(), many); !errors.Is(err, testbed.ErrUnsupported) || !strings.Contains(err.Error(), "clients on 99 others is unsupported: needs 100 nodes") {
+		t.Errorf("99 clients: %v", err)
 	}
 	tb := openBed(t, d, spec)
 	client, peer := tb.Pods()[0], tb.Pods()[1]

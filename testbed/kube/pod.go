@@ -29,8 +29,8 @@ type pod struct {
 	reached map[string]netip.Addr // its address, by network, where the network gives it one of its own
 
 	// These are the testbed's, under its joining lock.
-	ready  bool            // it is up, and has what the present network puts in front of it
-	proven map[string]bool // the networks in which the client reaches it
+	ready  bool         // it is up, and has what the present network puts in front of it
+	proven map[way]bool // the ways by which clients reach it
 }
 
 var _ testbed.Pod = (*pod)(nil)
@@ -157,7 +157,7 @@ func (p *pod) selector() map[string]string {
 // wish is what the pod has to be like.
 func (p *pod) wish() Wish {
 	w := Wish{Name: p.name(), Role: RoleServer, Labels: p.selector(), Annotations: map[string]string{}, HostNetwork: p.host, Node: p.node, Claim: p.bed.claim.name()}
-	if p.index == 0 || p.bed.spec.Target != "" {
+	if p.bed.sends(p.index) {
 		w.Role = RoleClient
 	}
 	w.First, w.Last = p.Ports()

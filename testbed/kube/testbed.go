@@ -101,6 +101,14 @@ func (t *Testbed) Pods() []testbed.Pod {
 	return pods
 }
 
+// sends says whether a pod, by its index, is a client's: all are with an external endpoint; else the first is, and with peers the first
+// of each node after theirs that has a client.
+func (t *Testbed) sends(index int) bool {
+	node, rest := index/t.spec.PodsPerNode, index%t.spec.PodsPerNode
+	p := t.spec.Peers
+	return index == 0 || t.spec.Target != "" || p.Count > 0 && rest == 0 && node > p.Count && node < p.Nodes()
+}
+
 // own is a pod as one of the testbed's, nil for one of another.
 func (t *Testbed) own(p testbed.Pod) *pod {
 	own, ok := p.(*pod)

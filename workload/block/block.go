@@ -29,11 +29,15 @@ const (
 	evenShare   = 0.5
 	mostSync    = 1024
 	mostOSDs    = 16
+	mostPods    = 16
 )
 
 // leastBurst is the shortest burst that says something: fio counts its length in whole milliseconds, and takes a third of a
 // second to begin.
 const leastBurst = 500 * time.Millisecond
+
+// leastTogether is the shortest burst of clients in several pods, several times as long as the time between their starts.
+const leastTogether = 2 * time.Second
 
 // Workload is block.
 func Workload() workload.Workload {
@@ -70,6 +74,9 @@ func parameters() []result.Parameter {
 			Needs: result.Need{Key: "operation", Levels: "randrw|rw", Fix: "name one that mixes reads and writes: operation: [randrw]"}, Says: "Share of reads among mixed operations (randrw, rw), 0.01 to 0.99: 0.7; half of them where it is left out."},
 		result.Parameter{Key: "osds", Kind: result.KindCount, Low: 1, High: mostOSDs, ID: "osds=%", Label: "% OSDs",
 			Needs: result.Need{Key: "store", Levels: "ceph", Fix: "name the store that has them: store: ceph"}, Says: "OSDs of the store, on a node each; 3 where it is left out. Each block is kept on three of them, or on all of fewer."},
+		result.Parameter{Key: "client_pods", Kind: result.KindCount, Low: 1, High: mostPods, Usual: "1", ID: "client_pods=%", Label: "% client pods",
+			Needs: result.Need{Key: "store", Levels: "ceph", Fix: "name the store that serves several: store: ceph; a volume of a storage class is one pod's, and has clients: 2 or more in that"},
+			Says:  "Pods on a node each that use the store at the same time, with as many clients each as there are; 1 where it is left out."},
 		result.Parameter{Key: "fsync", Kind: result.KindCount, Low: 1, High: mostSync, ID: "fsync=%", Label: "fsync %",
 			Needs: result.Need{Key: "operation", Levels: "randwrite|randrw|write|rw", Fix: "name one that writes: operation: [randwrite]"}, Says: "After how many writes a client has the store make lasting what it wrote; never where it is left out."},
 		result.Parameter{Key: "io", Kind: result.KindWord, Words: "direct|" + buffered, Unset: "direct", Dropped: true, Usual: "direct", ID: "io=%", Label: "% I/O",
@@ -86,7 +93,8 @@ type load struct {
 	Reads            float64 // share of reads among mixed operations
 	Sync             int     // writes between two syncs, 0 for none
 	OSDs             int     // of a store of Ceph
-	IO               string  // how a volume's blocks are read and written
+	ClientPods       int
+	IO               string // how a volume's blocks are read and written
 }
 
 // buffered is the level of io at which the blocks of a volume are read and written through the node's memory.
@@ -99,7 +107,7 @@ func loadOf(p result.Params) load {
 	if fio.Mixed(own.Word("operation")) {
 		reads = cmp.Or(reads, evenShare)
 	}
-	return load{p, own.Word("store"), own.Word("operation"), own.Size("block"), own.Count("depth"), reads, own.Count("fsync"), cmp.Or(own.Count("osds"), ceph.OSDs), own.Word("io")}
+	return load{p, own.Word("store"), own.Word("operation"), own.Size("block"), own.Count("depth"), reads, own.Count("fsync"), cmp.Or(own.Count("osds"), ceph.OSDs), max(own.Count("client_pods"), 1), own.Word("io")}
 }
 
 // check returns an error that names the first parameter out of range, and the range.
@@ -149,6 +157,9 @@ func demand(params result.Params, known *disks) workload.Demand {
 		Burst:    leastBurst,
 		Opaque:   true,
 	}
+	if p.ClientPods > 1 {
+		d.Burst = leastTogether
+	}
 	if s.memory != nil {
 		d.Memory = s.memory(p)
 	}
@@ -158,7 +169,7 @@ func demand(params result.Params, known *disks) workload.Demand {
 	if c := s.cluster; c != nil {
 		key, pods := c.shape(p)
 		d.Cluster = &workload.Cluster{
-			Key: key, Pods: pods,
+			Key: key, Pods: pods, Clients: p.ClientPods,
 			Serve: func(ctx context.Context, p result.Params, at workload.Member) (engine.Server, error) {
 				if err := check(p); err != nil {
 					return nil, err

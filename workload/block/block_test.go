@@ -258,3 +258,21 @@ func TestRefusesParameters(t *testing.T) {
 		}
 	}
 }
+
+// Clients in several pods share one store, and have longer bursts, since their programs start at different times.
+func TestClientPods(t *testing.T) {
+	w := block.Workload()
+	own := func(pods int) result.Params {
+		return result.Params{Own: result.OwnOf("store", "ceph", "osds", 2, "client_pods", pods)}
+	}
+	one, three := w.Demands(result.Params{Own: result.OwnOf("store", "ceph", "osds", 2)}), w.Demands(own(3))
+	if one.Cluster.Clients != 1 || three.Cluster.Clients != 3 || one.Cluster.Key != three.Cluster.Key || three.Cluster.Pods != 2 {
+		t.Errorf("one %+v, three %+v", one.Cluster, three.Cluster)
+	}
+	if three.Burst < 2*time.Second || one.Burst >= three.Burst {
+		t.Errorf("bursts of %v and %v", one.Burst, three.Burst)
+	}
+	if err := w.Check(own(17)); err == nil || !strings.Contains(err.Error(), "client_pods") {
+		t.Errorf("17 pods: %v", err)
+	}
+}

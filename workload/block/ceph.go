@@ -67,6 +67,7 @@ type disks struct {
 func (d *disks) measure(ctx context.Context, p load, cpu int) (disk result.Disk, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	p.Clients *= p.ClientPods // of all that use it
 	what := fmt.Sprint(p.Operation, p.Reads, p.Sync, p.Block, p.Depth, p.Clients)
 	if disk, found := d.known[what]; found {
 		return disk, nil
