@@ -2,13 +2,18 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
 
 	"netdelta/agent/program"
 	"netdelta/internal/machine"
@@ -191,6 +196,84 @@ func newSentCommand(v program.Verb) *cobra.Command {
 	}
 	if !v.Arguments {
 		cmd.Args = args(cobra.NoArgs)
+	}
+	return cmd
+}
+
+func newManCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "man DIR",
+		Short:  "Write the manual pages into a folder",
+		Hidden: true,
+		Args:   args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if err := os.MkdirAll(a[0], 0o755); err != nil {
+				return fmt.Errorf("making the folder for manual pages: %w", err)
+			}
+			header := &doc.GenManHeader{Title: "NETDELTA", Section: "1", Source: "netdelta", Manual: "netdelta manual"}
+			return doc.GenManTree(cmd.Root(), header, a[0])
+		},
+	}
+}
+
+// What kubectl calls this program: kubectl netdelta runs the file of the first name, and users know it by the second.
+const (
+	pluginFile = "kubectl-netdelta"
+	pluginName = "kubectl netdelta"
+)
+
+// asPlugin makes the command line one of kubectl's plugin where the program was called by its name: it calls itself as users do,
+// and a testbed that is not named is the cluster.
+func asPlugin(root *cobra.Command, called string) {
+	if filepath.Base(called) != pluginFile {
+		return
+	}
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: pluginName}
+	for _, verb := range root.Commands() {
+		if flag := verb.Flags().Lookup("testbed"); flag != nil && flag.Value.Set(kubeTestbed) == nil {
+			flag.DefValue = kubeTestbed
+			flag.Usage, _, _ = strings.Cut(flag.Usage, " (default")
+		}
+	}
+}
+
+// calledAs is how the user calls this program where it is not on the PATH by its name: as a plugin, or by a path from here, as bin/netdelta.
+func calledAs() string {
+	called := os.Args[0]
+	switch {
+	case filepath.Base(called) == pluginFile:
+		return pluginName
+	case strings.Contains(called, "/") && !filepath.IsAbs(called):
+		return called
+	}
+	return ""
+}
+
+// untilSignalled ends with the first signal that asks the program to end. A terminal that is gone asks for it too, unless nohup has
+// the program stay.
+func untilSignalled() (context.Context, context.CancelFunc) {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	// The first signal ends the verb in good order; after it the signals have their usual effect again.
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// promptly has a verb that computes and has nothing to give back end with the first signal, wherever it is.
+func promptly(cmd *cobra.Command) *cobra.Command {
+	inner := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, a []string) error {
+		done := make(chan error, 1)
+		go func() { done <- inner(cmd, a) }()
+		select {
+		case err := <-done:
+			return err
+		case <-cmd.Context().Done():
+			return withStatus(exitInterrupted, errors.New("interrupted"))
+		}
 	}
 	return cmd
 }

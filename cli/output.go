@@ -1,15 +1,25 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"netdelta/experiment"
 	"netdelta/insight"
 	"netdelta/report/terminal"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 )
 
@@ -92,3 +102,143 @@ func (p *progress) Counted(done, of int) {
 
 // Stop implements session.Progress.
 func (p *progress) Stop() { p.shown.Close() }
+
+// liveJudge judges a run under way and tells its progress what stands out so far.
+type liveJudge struct {
+	words.Judge
+	leading *atomic.Pointer[string]
+}
+
+// Settled implements experiment.Judge.
+func (j liveJudge) Settled(run result.Run, trials []result.Trial) map[string]bool {
+	settled, farthest, found := j.SoFar(run, trials)
+	text := leading(farthest, found)
+	j.leading.Store(&text)
+	return settled
+}
+
+// leading is the delta that stands out as progress shows it: "vxlan +43% ±0.6".
+func leading(d result.Delta, found bool) string {
+	if !found {
+		return ""
+	}
+	half := 100 * (*d.RatioHigh - *d.RatioLow) / 2
+	decimals := 1
+	if half >= 10 {
+		decimals = 0
+	}
+	return fmt.Sprintf("%s %s ±%.*f", insight.Name(d.Network, d.Path), words.Percent(d.Ratio), decimals, math.Abs(half))
+}
+
+// replaceFile replaces the file at path atomically: a reader sees the whole old file or the whole new one, also after a crash or on
+// a full disk. If path is not a regular file, such as a pipe, it is written to directly.
+func replaceFile(path string, write func(io.Writer) error) error {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target // a link stays one
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return withStatus(exitUsage, fmt.Errorf("write %s: it is a folder; name a file in it with --out", path))
+	case err == nil && !info.Mode().IsRegular():
+		return explainWrite(writeThrough(path, write))
+	}
+	files, err := result.OpenFiles(filepath.Dir(path))
+	if err != nil {
+		return explainWrite(fmt.Errorf("write %s: %w", path, err))
+	}
+	return errors.Join(explainWrite(files.Replace(filepath.Base(path), 0o644, write)), files.Close())
+}
+
+// writeThrough writes to what is already there.
+func writeThrough(path string, write func(io.Writer) error) error {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("write %w", err)
+	}
+	if err := errors.Join(write(file), file.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// explainWrite adds to an error of writing a file what to do about it.
+func explainWrite(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%w; free some space there or choose another place with --out", err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("%w; choose a place that you may write with --out", err)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w; make its folder first or choose another place with --out", err)
+	}
+	return err
+}
+
+// stream is standard output or standard error. It remembers that something could not be written, so that no verb has to look after each
+// line. A reader that stops reading would hold a verb for ever: a write is waited for no longer than most, nor, after a signal, than
+// unreadMost. What comes while such a write hangs is lost.
+type stream struct {
+	to    io.Writer
+	until <-chan struct{} // closed by the first signal
+	most  time.Duration   // 0 is for ever
+
+	mu     sync.Mutex
+	held   chan struct{} // closed when the write that was waited for in vain has ended
+	failed error
+}
+
+const (
+	// unreadMost is how long, after a signal, a write may take. Two streams and what else there is to do share a second.
+	unreadMost = 250 * time.Millisecond
+	// messageMost is how long a message may take: a run is to be measured, and its page written, whether its messages are read or not.
+	messageMost = 2 * time.Second
+)
+
+// errUnread is the failure of a write that was waited for in vain. It may still end.
+var errUnread = errors.New("its reader does not read")
+
+func (s *stream) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, err := s.write(slices.Clone(b)) // which may be read after this has returned
+	if s.failed == nil {
+		s.failed = err
+	}
+	return n, err
+}
+
+func (s *stream) write(b []byte) (n int, err error) {
+	select {
+	case <-s.held:
+		s.held = nil
+	default:
+		if s.held != nil {
+			return 0, errUnread
+		}
+	}
+	done := make(chan struct{})
+	var written int
+	var failed error
+	go func() {
+		written, failed = s.to.Write(b)
+		close(done)
+	}()
+	var late <-chan time.Time
+	if s.most > 0 {
+		late = time.After(s.most)
+	}
+	select {
+	case <-done:
+		return written, failed
+	case <-late:
+	case <-s.until:
+		select {
+		case <-done:
+			return written, failed
+		case <-time.After(unreadMost):
+		}
+	}
+	s.held = done
+	return 0, errUnread
+}

@@ -1,6 +1,8 @@
 package result
 
 import (
+	"bufio"
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -10,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -228,4 +231,116 @@ func (f *Files) sync() error {
 		return fmt.Errorf("sync the folder %s: %w", f.path, err)
 	}
 	return nil
+}
+
+// fill writes a file, brings it to disk and closes it.
+func fill(file *os.File, mode fs.FileMode, write func(io.Writer) error) error {
+	buffer := bufio.NewWriter(file)
+	err := write(buffer)
+	if err == nil {
+		err = buffer.Flush()
+	}
+	if err == nil {
+		err = file.Chmod(mode)
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+// syncParent makes the name of a folder durable.
+func syncParent(dir string) error {
+	parent, err := OpenFiles(filepath.Dir(filepath.Clean(dir)))
+	if err != nil {
+		return fmt.Errorf("sync the folder of the run folder: %w", err)
+	}
+	return errors.Join(parent.sync(), parent.Close())
+}
+
+// explain adds to a file system's error what to do about it.
+func explain(err error) error {
+	for _, known := range []struct {
+		cause error
+		fix   string
+	}{
+		{unix.ENOSPC, "free some space there and go on with --resume, or choose another folder with --out"},
+		{unix.EDQUOT, "free some of your quota there and go on with --resume, or choose another folder with --out"},
+		{unix.EFBIG, "raise the file size limit (ulimit -f) and go on with --resume"},
+		{unix.EROFS, "choose a folder on a writable file system with --out"},
+		{fs.ErrPermission, "choose a folder that you may write with --out, or change its permissions"},
+		{unix.ENOTDIR, "choose a folder whose parents are folders with --out"},
+	} {
+		if errors.Is(err, known.cause) {
+			return fmt.Errorf("%w; %s", err, known.fix)
+		}
+	}
+	return err
+}
+
+// The greatest sizes of files that netdelta reads as a whole. Nothing that it writes, and no study of a person, comes near them.
+const (
+	StudyMost  = unit.MiB
+	recordMost = 256 * unit.MiB
+	lineMost   = 64 * unit.MiB // of a journal
+)
+
+// ReadFile reads a regular file that a user has named, by a link too, and that must not be longer than most. Anything else, such as
+// a pipe or a device, which might never end, is refused at once.
+func ReadFile(path string, most unit.Bytes) ([]byte, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	data, err := readAll(file, path, most)
+	return data, errors.Join(err, file.Close())
+}
+
+// readAll reads an open file whose kind and size it checks first.
+func readAll(file *os.File, name string, most unit.Bytes) ([]byte, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if what := kindOf(info); what != "" {
+		return nil, fmt.Errorf("read %s: it is %s; give a regular file", name, what)
+	}
+	if info.Size() > int64(most) {
+		return nil, tooLong(name, unit.Bytes(info.Size()), most)
+	}
+	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	_, err = data.ReadFrom(io.LimitReader(file, int64(most)+1))
+	if err == nil && data.Len() > int(most) { // it has grown, or is one whose size the kernel does not tell
+		err = tooLong(name, unit.Bytes(data.Len()), most)
+	}
+	return data.Bytes(), err
+}
+
+func tooLong(name string, size, most unit.Bytes) error {
+	return fmt.Errorf("read %s: it has %v, and such a file has at most %v; is it the right one?", name, size, most)
+}
+
+// kindOf is what a file is that is not a regular one, "" for one that is.
+func kindOf(info fs.FileInfo) string {
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return ""
+	case mode.IsDir():
+		return "a folder"
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
+}
+
+// namesOf is how many names a file has.
+func namesOf(info fs.FileInfo) int {
+	if stat, is := info.Sys().(*syscall.Stat_t); is {
+		return int(stat.Nlink)
+	}
+	return 1
 }

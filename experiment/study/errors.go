@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"netdelta/internal/gather"
+	meant "netdelta/internal/suggest"
 )
 
 // Position is where in the user's input a value stands: a position in a file, or a flag.
@@ -76,4 +77,16 @@ func (e Errors) sorted() error {
 		)
 	})
 	return slices.CompactFunc(e, func(a, b *Error) bool { return *a == *b })
+}
+
+// suggest says which of the known names was probably meant, or lists them when none is near.
+func suggest(name string, known []string) string {
+	if best, ok := meant.Nearest(name, known); ok {
+		return fmt.Sprintf("did you mean %q?", best)
+	}
+	if len(known) == 0 {
+		return "none is known here"
+	}
+	sorted := slices.Sorted(slices.Values(known))
+	return "known are " + strings.Join(sorted, ", ")
 }

@@ -1,11 +1,16 @@
 package cpu
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/procfile"
 	"netdelta/internal/softirq"
 	"netdelta/probe/procstat"
@@ -83,4 +88,89 @@ func softirqThread(name string, fields []string) (cpu int, ok bool) {
 	}
 	cpu, err = strconv.Atoi(number)
 	return cpu, err == nil
+}
+
+// delays are open files of threads in which the kernel counts how long they waited for a processor.
+type delays struct {
+	files []*procfile.File
+	// asked is how long each thread ran or waited to run when it was read last, and waited the latter part of it.
+	asked, waited []time.Duration
+	of            []int               // the end that each is of, in the order of Follow
+	most          [ends]time.Duration // by how much the asked of one of an end's threads has grown
+}
+
+// open opens the schedstat of threads of a process, and of daemons that it has started. It is an error if the kernel does not
+// count (CONFIG_SCHED_INFO), as a thread shows that has run and yet has no figures.
+func (d *delays) open(root string, pid int, threads []int, end int) error {
+	for _, id := range threads {
+		folder := filepath.Join(root, strconv.Itoa(pid), "task", strconv.Itoa(id))
+		if daemon := filepath.Join(root, strconv.Itoa(id)); !exists(folder) && exists(daemon) {
+			folder = daemon
+		}
+		f, err := procfile.Open(filepath.Join(folder, "schedstat"), 128)
+		if err != nil {
+			return err
+		}
+		d.files, d.asked, d.waited, d.of = append(d.files, f), append(d.asked, 0), append(d.waited, 0), append(d.of, min(end, ends-1))
+		if used, _, err := figures(f); err != nil || used == 0 {
+			return errors.Join(fmt.Errorf("%s has no figures", f.Name()), err)
+		}
+	}
+	return nil
+}
+
+// exists says whether there is a file.
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+func (d *delays) close() error {
+	errs := gather.Each(d.files, func(f *procfile.File) error { return f.Close() })
+	d.files, d.asked, d.waited, d.of = nil, nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// read is the sum of what the threads of each end have waited since they began. It notes how long each of them has asked for a processor.
+func (d *delays) read() (sum [ends]time.Duration, err error) {
+	d.most = [ends]time.Duration{}
+	for i, f := range d.files {
+		used, waited, err := figures(f)
+		if errors.Is(err, syscall.ESRCH) {
+			sum[d.of[i]] += d.waited[i] // a daemon that has died waits no more
+			continue
+		}
+		if err != nil {
+			return sum, err
+		}
+		d.waited[i] = waited
+		sum[d.of[i]] += waited
+		d.most[d.of[i]] = max(d.most[d.of[i]], used+waited-d.asked[i])
+		d.asked[i] = used + waited
+	}
+	return sum, nil
+}
+
+func figures(f *procfile.File) (used, waited time.Duration, err error) {
+	text, err := f.Read()
+	if err != nil {
+		return 0, 0, err
+	}
+	return parseDelay(string(text))
+}
+
+// parseDelay reads a thread's schedstat: nanoseconds that it ran, and that it waited to run, and how often it ran. See the
+// kernel's Documentation/scheduler/sched-stats.rst.
+func parseDelay(text string) (used, waited time.Duration, err error) {
+	fields := strings.Fields(text)
+	if len(fields) != 3 {
+		return 0, 0, fmt.Errorf("schedstat is %q: not three figures", text)
+	}
+	var figures [2]int64
+	for i := range figures {
+		if figures[i], err = strconv.ParseInt(fields[i], 10, 64); err != nil || figures[i] < 0 {
+			return 0, 0, fmt.Errorf("schedstat is %q: figure %d is no time", text, i+1)
+		}
+	}
+	return time.Duration(figures[0]), time.Duration(figures[1]), nil
 }

@@ -2,6 +2,7 @@ package words
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"netdelta/experiment/plan"
@@ -159,4 +160,56 @@ func Next(run result.Run) string {
 		}
 	}
 	return ""
+}
+
+// RequestLine is what a network is of a request, in words.
+type RequestLine struct {
+	Name, Added string
+	// Share is what part of the request is added, with its interval where there is one.
+	Share, Verdict string
+	// Class is the verdict's: same where it does not matter, faster where it saves, slower where it matters, else unresolved.
+	Class string
+}
+
+// Request puts a share of a request in words. A share within the margin does not matter. The page does the same for what its reader
+// chooses (request.js), and a test holds the two equal.
+func Request(s insight.RequestShare, margin float64) RequestLine {
+	line := RequestLine{
+		Name: insight.Name(s.Delta.Network, s.Delta.Path), Added: Difference("ns", s.Added), Share: fmt.Sprintf("%+.1f%%", 100*s.Share),
+		Verdict: "can't be told yet", Class: "unresolved",
+	}
+	if s.Known {
+		line.Share += fmt.Sprintf(" [%+.1f, %+.1f]", 100*s.Low, 100*s.High)
+	}
+	switch yes, no := s.Matters(margin); {
+	case no:
+		line.Verdict, line.Class = fmt.Sprintf("no: within %g%%", 100*margin), "same"
+	case yes && s.Share < 0:
+		line.Verdict, line.Class = "yes, it saves", "faster"
+	case yes:
+		line.Verdict, line.Class = "yes", "slower"
+	}
+	return line
+}
+
+// Caveats are at most two lines on what could overturn a choice that is made by a run's figures: they stand with its first table.
+func Caveats(run result.Run) []string {
+	switch {
+	case run.Testbed == result.Imported:
+		return []string{"Measured elsewhere: netdelta saw neither the packets' paths nor what else ran."}
+	case run.Environment.Cluster != nil:
+		return []string{"These nodes, their cards and kernels, the load of this hour: others may differ."}
+	}
+	if len(run.Environment.Servers) > 0 {
+		return []string{"These servers, their cards and kernels, the load of this hour: others may differ."}
+	}
+	all := []string{"One machine, nodes joined in memory: no card, no wire. Others may well differ."}
+	if n := run.Environment.CPU.Count; n > 0 {
+		all[0] = fmt.Sprintf("One machine of %s, nodes joined in memory: no card, no wire.", unit.Counted(n, "processor"))
+	}
+	loopback := func(d result.Delta) bool { return d.Baseline == "host" && d.Placement == result.SameNode }
+	if slices.ContainsFunc(run.Deltas, loopback) {
+		all = append(all, "On one node host is loopback, whose MTU of 65,535 favours it in large messages.")
+	}
+	return all
 }

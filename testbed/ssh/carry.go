@@ -21,6 +21,7 @@ import (
 	"netdelta/internal/gather"
 	"netdelta/internal/machine"
 	"netdelta/internal/tail"
+	"netdelta/testbed"
 	"netdelta/testbed/servers"
 	"netdelta/testbed/servers/server"
 )
@@ -255,4 +256,97 @@ func ignoreClosed(err error) error {
 		return err
 	}
 	return nil
+}
+
+// The lines by which the script on the server and this end agree. What else a login prints comes before them.
+const (
+	sayReady = "netdelta-ready" // with the machine's architecture, and the server's own address of this connection
+	sayHash  = "netdelta-hash"  // with the SHA-256 of what arrived
+)
+
+// blockSize is how the program is sent: in whole blocks, since dd then reads no byte of what follows.
+const blockSize = 64 << 10
+
+// script takes the program to a folder of its own and runs it. It reads two lines: how many blocks come, and, when this end has
+// compared the hash, the order. At the end the folder is removed, unless a card is still to be put back of which it has the note. It asks a POSIX shell and dd, sha256sum, uname for
+// what every server has.
+func script(folder string, sudo bool) string {
+	as := ""
+	check := ":"
+	if sudo {
+		as = "sudo -n "
+		check = `sudo -n true || { echo "sudo -n is refused: allow this user to run commands as root without a password, or name a user who is root" >&2; exit 1; }`
+	}
+	text := fmt.Sprintf(`umask 077
+d=%[1]s
+%[2]s
+mkdir "$d" || exit 1
+trap '[ -e "$d/%[9]s" ] || rm -rf "$d"' EXIT
+trap 'exit 1' HUP INT TERM PIPE
+set -- $SSH_CONNECTION
+echo "%[3]s $(uname -m) ${3:--}"
+read -r n || exit 1
+said=$(dd of="$d/%[4]s" bs=%[5]d count="$n" iflag=fullblock 2>&1) || { echo "$said" >&2; exit 1; }
+echo "%[6]s $(sha256sum <"$d/%[4]s")"
+IFS= read -r order || exit 1
+chmod 700 "$d/%[4]s"
+%[7]s"$d/%[4]s" %[8]s "$order"
+`, folder, check, sayReady, machine.AgentName, blockSize, sayHash, as, server.Verb, server.CardFile)
+	// Whatever the user's shell is, it hands this to a POSIX shell as one word: there is no quote in it but those replaced here.
+	return "exec sh -c " + testbed.Quoted(text)
+}
+
+// Fail implements servers.Link, with what ssh and the server said.
+func (l *link) Fail(doing string, err error) error {
+	if closed := l.Close(); !errors.Is(err, errKilled) {
+		err = errors.Join(err, ignoreClosed(closed))
+	}
+	said := strings.TrimSpace(l.stderr.String())
+	text := fmt.Sprintf("%s %s", doing, l.node)
+	if said == "" {
+		return fmt.Errorf("%s: %w", text, err)
+	}
+	return fmt.Errorf("%s: %w: %s%s", text, err, lastLines(said), fix(l.node, said))
+}
+
+// lastLines keeps the end of what was said: a login may say a lot.
+func lastLines(text string) string {
+	lines := strings.Split(text, "\n")
+	const most = 4
+	if len(lines) > most {
+		lines = lines[len(lines)-most:]
+	}
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	return strings.Join(lines, "; ")
+}
+
+// fix says what to do about what ssh or the server said.
+func fix(n Node, said string) string {
+	for _, known := range []struct{ says, fix string }{
+		{"REMOTE HOST IDENTIFICATION HAS CHANGED", "the server has another key than the one that you know: find out why, then remove the old one by ssh-keygen -R"},
+		{"Host key verification failed", "its key is not known here: connect once by hand with ssh " + n.Host + ", compare the key and accept it"},
+		{"Permission denied (", "log in by a key that needs no password here (ssh-copy-id, or an agent): ssh -o BatchMode=yes " + n.Host + " true must work"},
+		{"Connection refused", "no SSH server listens there: start it, or name its port as ssh:host:port"},
+		{"Could not resolve hostname", "name the server as ~/.ssh/config or the name service knows it"},
+		{"timed out", "it does not answer: is it up, and does a firewall let SSH pass?"},
+		{"No route to host", "is it up, and in which network?"},
+		{"No space left on device", "free 20 MB in /tmp there"},
+		{"Read-only file system", "/tmp must be writable there"},
+		{"sudo -n is refused", ""},
+		{"sudo: not found", "name a user who is root, as ssh:root@host, or install sudo there"},
+		{"operation not permitted", "network namespaces take root there: name a user who is root, as ssh:root@host, or give --sudo"},
+		{"Permission denied", "if /tmp is mounted noexec there, mount it without, or free /tmp/netdelta-* of others"},
+		{"use the same netdelta", ""},
+		{"netdelta starts this program where it measures", "what was sent is of another version: make build makes the program and its agent"},
+	} {
+		if strings.Contains(said, known.says) {
+			if known.fix == "" {
+				return ""
+			}
+			return "; " + known.fix
+		}
+	}
+	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -15,6 +16,7 @@ import (
 	"netdelta/network"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
+	"netdelta/testbed/nsmonitor"
 )
 
 // look finds the cards that the order means, and reports on the server.
@@ -192,4 +194,69 @@ func (o Order) notTaken(l netlink.Link, carriesUs bool) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// Way is what a server found of the way to another one.
+type Way struct {
+	To string `json:"to"`
+	// MTU is the size of the largest packets that arrived of those that the way's first card takes, in one piece; 0 where the other end
+	// answered none.
+	MTU int `json:"mtu"`
+	// Card is the MTU of that card.
+	Card int    `json:"card"`
+	Why  string `json:"why,omitempty"`
+}
+
+// ways finds out how large packets can be that get to the peers.
+func (o Order) ways() (all []Way) {
+	for _, to := range o.Peers {
+		w := Way{To: to}
+		at, err := netip.ParseAddr(w.To)
+		if err == nil {
+			w.MTU, w.Card, err = nsmonitor.LargestPacket(at)
+		}
+		if err != nil {
+			w.Why = err.Error()
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// linksHere lists the devices of the calling thread's namespace.
+func linksHere() ([]netlink.Link, error) {
+	links, err := nsmonitor.List(netlink.LinkList)
+	if err != nil {
+		return nil, fmt.Errorf("list the network cards: %w", err)
+	}
+	return links, nil
+}
+
+// listAddresses lists the addresses of a card but those that the kernel makes.
+func listAddresses(l netlink.Link) ([]netlink.Addr, error) {
+	addresses, err := nsmonitor.List(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_ALL) })
+	if err != nil {
+		return nil, fmt.Errorf("list the addresses of %s: %w", l.Attrs().Name, err)
+	}
+	return slices.DeleteFunc(addresses, func(a netlink.Addr) bool { return a.IP.IsLinkLocalUnicast() }), nil
+}
+
+// addressesOf is listAddresses as text.
+func addressesOf(l netlink.Link) (all []string, err error) {
+	addresses, err := listAddresses(l)
+	for _, a := range addresses {
+		all = append(all, a.IPNet.String())
+	}
+	return all, err
+}
+
+// routesOver are the routes of all tables that lead over a device.
+func routesOver(index int) ([]netlink.Route, error) {
+	routes, err := nsmonitor.List(func() ([]netlink.Route, error) {
+		return netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{LinkIndex: index, Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_OIF|netlink.RT_FILTER_TABLE)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list routes: %w", err)
+	}
+	return routes, nil
 }

@@ -45,7 +45,7 @@ func File(t *testing.T, name string) string {
 func parts(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
-	must(t, err)
+	require.NoError(t, err)
 	folder := filepath.Join(cache, "netdelta", "arm64")
 	_, err = os.Stat(filepath.Join(folder, "whole"))
 	require.Need(t, "what an arm64 guest is made of (scripts/arm64.sh)", err == nil)
@@ -58,9 +58,9 @@ func Start(t *testing.T, m Machine) *exec.Cmd {
 	require.Guests(t)
 	folder := parts(t)
 	i, err := image.Open(image.Options{})
-	must(t, err)
+	require.NoError(t, err)
 	kernels, err := filepath.Glob(filepath.Join(folder, "guest", "boot", "vmlinuz-*"))
-	must(t, err)
+	require.NoError(t, err)
 	if len(kernels) != 1 {
 		t.Fatalf("there are the kernels %v", kernels)
 	}
@@ -74,7 +74,7 @@ func Start(t *testing.T, m Machine) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(folder, "host", "usr", "bin", "qemu-system-aarch64"), args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = append([]string{"PATH=/usr/bin:/bin"}, env...), m.Console, m.Console, m.Ends
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
-	must(t, cmd.Start())
+	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -87,21 +87,16 @@ func (m Machine) root(t *testing.T, release string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "root.cpio")
 	out, err := os.Create(path)
-	must(t, err)
+	require.NoError(t, err)
 	root := image.NewRoot(out)
-	must(t, image.Modules(t.Context(), filepath.Join(parts(t), "guest"), release, root))
-	must(t, root.Copy(File(t, "bin/busybox"), "/bin/busybox"))
-	must(t, root.Link("/sbin/modprobe", "/bin/busybox"))
-	must(t, root.Text("/init", 0o755, []byte(m.Init)))
+	require.NoError(t, image.Modules(t.Context(), filepath.Join(parts(t), "guest"), release, root))
+	require.NoError(t, root.Copy(File(t, "bin/busybox"), "/bin/busybox"))
+	require.NoError(t, root.Link("/sbin/modprobe", "/bin/busybox"))
+	require.NoError(t, root.Text("/init", 0o755, []byte(m.Init)))
 	if m.Root != nil {
 		m.Root(root)
 	}
-	must(t, root.Close())
-	must(t, out.Close())
+	require.NoError(t, root.Close())
+	require.NoError(t, out.Close())
 	return path
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	require.NoError(t, err)
 }
