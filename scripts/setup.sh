@@ -67,6 +67,7 @@ services() {
 	echo mariadb mariadb-client-core
 	echo /usr/lib/galera/libgalera_smm.so galera-4
 	echo sysbench sysbench
+	echo haproxy haproxy
 }
 
 # kubernetes are the programs that the cluster of 'make cluster-up' needs beside its own: see docs/cluster.md.

@@ -28,6 +28,10 @@ func TestMovedOnce(t *testing.T) {
 			t.Error("it was not told")
 		}
 	}
+	lost := Session{testbed: one, Failed: errors.New("lost connection")}
+	if err := lost.moved(t.Context(), known); err == nil || err.Error() != "lost connection; it was moved" {
+		t.Errorf("what failed before is told as %v", err)
+	}
 	if one.asked != 1 || other.asked != 1 {
 		t.Errorf("asked %d and %d times", one.asked, other.asked)
 	}

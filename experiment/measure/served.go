@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -67,12 +68,19 @@ func (s *Session) endServed(ctx context.Context, around told, round int) error {
 	return err
 }
 
-// moved is the error of a session whose external endpoint is served otherwise than when its testbed was opened. What is known has
-// the testbeds that were asked.
+// moved is the error of a session, with that of an external endpoint that is served otherwise than when its testbed was opened: what
+// failed may have failed by that. What is known has the testbeds that were asked.
 func (s *Session) moved(ctx context.Context, known map[testbed.Testbed]error) error {
+	if s.testbed == nil { // it could not be opened
+		return s.Failed
+	}
 	moved := s.testbed.Instruments().Moved
 	if _, asked := known[s.testbed]; moved != nil && !asked {
 		known[s.testbed] = moved(ctx)
 	}
-	return known[s.testbed]
+	why := known[s.testbed]
+	if s.Failed == nil || why == nil {
+		return cmp.Or(s.Failed, why)
+	}
+	return fmt.Errorf("%w; %w", s.Failed, why)
 }

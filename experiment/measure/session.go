@@ -348,8 +348,8 @@ func (s *Session) trial(ctx context.Context, build int, moved map[testbed.Testbe
 		t.Sockets = sockets.Join(totals, served)
 		t.Disk, t.Replication = cmp.Or(totals.Disk, served.Disk), cmp.Or(totals.Replication, served.Replication)
 		t.Services = s.serviceRecords(ctx)
-		keep(s.moved(ctx, moved))
 	}
+	s.Failed = s.moved(ctx, moved)
 	if s.carry.Visits > 0 {
 		t.CarryOver = &s.carry
 	}

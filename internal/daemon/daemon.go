@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/native"
+	"netdelta/internal/procfile"
 	"netdelta/internal/tail"
 	"netdelta/unit"
 )
@@ -98,6 +99,7 @@ func (h *Sandbox) start(spec Spec, out *strings.Builder, among *[]*Daemon) (*Dae
 			return nil, fmt.Errorf("start %s: %w", d.spec.Name, err)
 		}
 	}
+	starved := procfile.Starved(procfile.Groups)
 	err = h.Do(func() error {
 		if err := pinned(spec.CPUs, d.cmd.Start); err != nil {
 			return err
@@ -116,6 +118,8 @@ func (h *Sandbox) start(spec Spec, out *strings.Builder, among *[]*Daemon) (*Dae
 	go func() {
 		if d.err = d.cmd.Wait(); errors.Is(d.err, exec.ErrWaitDelay) {
 			d.err = nil // it ended well, and has left something running
+		} else if d.err != nil && procfile.Starved(procfile.Groups) > starved {
+			d.err = fmt.Errorf("%w, when the kernel killed for want of memory (in Kubernetes, --memory gives more)", d.err)
 		}
 		close(d.done)
 	}()

@@ -1,9 +1,11 @@
 package procfile_test
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -171,5 +173,28 @@ func TestFamilyCPU(t *testing.T) {
 	}
 	if used, err := procfile.FamilyCPU(pids); used != 0 || err != nil {
 		t.Errorf("processes that have ended count %v, %v", used, err)
+	}
+}
+
+// How many processes were killed for want of memory is read of control groups of both versions.
+func TestStarved(t *testing.T) {
+	for name, c := range map[string]struct {
+		file, text string
+		want       int
+	}{
+		"version-2": {"memory.events", "low 0\noom 2\noom_kill 3\noom_group_kill 0\n", 3},
+		"version-1": {"memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", 1},
+		"unknown":   {"other", "oom_kill 9\n", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			groups := t.TempDir()
+			path := filepath.Join(groups, c.file)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(c.text), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			if got := procfile.Starved(groups); got != c.want {
+				t.Errorf("got %d", got)
+			}
+		})
 	}
 }

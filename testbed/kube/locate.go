@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"netdelta/testbed"
 )
@@ -60,8 +63,8 @@ type located struct {
 	unknown string
 }
 
-// server is a pod behind an endpoint.
-type server struct{ pod, node, uid string }
+// server is a pod behind an endpoint; again says how its containers were started again, "" where they never were.
+type server struct{ pod, node, uid, again string }
 
 // moved says how an endpoint stands otherwise than where it was found, "" where it does not.
 func (was located) moved(now located) string {
@@ -73,6 +76,11 @@ func (was located) moved(now located) string {
 			}
 		}
 		return strings.Join(names, ", ")
+	}
+	for _, s := range now.servers {
+		if s.again != "" && slices.ContainsFunc(was.servers, func(o server) bool { return o.uid == s.uid && o.again != s.again }) {
+			return fmt.Sprintf("pod %s on node %s is there still, but %s", s.pod, s.node, s.again)
+		}
 	}
 	switch gone, come := words(was.servers, now.servers), words(now.servers, was.servers); {
 	case gone != "" && come != "":
@@ -86,7 +94,7 @@ func (was located) moved(now located) string {
 }
 
 // Moved is an error where the endpoint of a testbed stands otherwise than when the testbed was opened: another pod behind a
-// service is another server, and may be on another node than clients expect.
+// service is another server, and may be on another node than clients expect; what was started again has lost its connections and caches.
 func (t *Testbed) Moved(ctx context.Context) error {
 	host := t.Spec().Target
 	if host == "" || len(t.found.servers) == 0 {
@@ -100,7 +108,7 @@ func (t *Testbed) Moved(ctx context.Context) error {
 		return err
 	}
 	if what := t.found.moved(now); what != "" {
-		return fmt.Errorf("the endpoint %s is not where it was when the build began: %s", host, what)
+		return fmt.Errorf("the endpoint %s is not as it was when the build began: %s", host, what)
 	}
 	return nil
 }
@@ -136,21 +144,21 @@ func (c *Cluster) locate(ctx context.Context, host string) (located, error) {
 	if at, err := netip.ParseAddr(host); err == nil {
 		return c.locateAddress(ctx, at)
 	}
-	labels := strings.Split(host, ".")
-	service, namespace, pod, sure := labels[0], c.Namespace, "", false
-	switch at := slices.Index(labels, "svc"); {
+	parts := strings.Split(host, ".")
+	service, namespace, pod, sure := parts[0], c.Namespace, "", false
+	switch at := slices.Index(parts, "svc"); {
 	case at == 2:
-		namespace, sure = labels[1], true
+		namespace, sure = parts[1], true
 	case at == 3:
-		pod, service, namespace, sure = labels[0], labels[1], labels[2], true
-	case at >= 0 || len(labels) > 2:
+		pod, service, namespace, sure = parts[0], parts[1], parts[2], true
+	case at >= 0 || len(parts) > 2:
 		return located{unknown: "its name does not name a service (NAME.NAMESPACE.svc)"}, nil
-	case len(labels) == 2:
-		namespace = labels[1]
+	case len(parts) == 2:
+		namespace = parts[1]
 	}
 	s, err := c.API.Services(namespace).Get(ctx, service, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err) && (sure || len(labels) == 1):
+	case apierrors.IsNotFound(err) && (sure || len(parts) == 1):
 		return located{}, c.noService(ctx, namespace, service)
 	case apierrors.IsNotFound(err):
 		return located{unknown: fmt.Sprintf("there is no service %s in namespace %s", service, namespace)}, nil
@@ -188,6 +196,7 @@ func (c *Cluster) locateService(ctx context.Context, s *corev1.Service, pod stri
 	}
 	var found located
 	ready, placeless := 0, 0
+	pods := c.behind(ctx, s)
 	for _, slice := range list.Items {
 		for _, e := range slice.Endpoints {
 			if e.Conditions.Ready != nil && !*e.Conditions.Ready || pod != "" && (e.Hostname == nil || *e.Hostname != pod) {
@@ -200,17 +209,58 @@ func (c *Cluster) locateService(ctx context.Context, s *corev1.Service, pod stri
 			}
 			found.nodes = append(found.nodes, *e.NodeName)
 			if e.TargetRef != nil {
-				found.servers = append(found.servers, server{e.TargetRef.Name, *e.NodeName, string(e.TargetRef.UID)})
+				found.servers = append(found.servers, server{e.TargetRef.Name, *e.NodeName, string(e.TargetRef.UID), again(pods[e.TargetRef.UID])})
 			}
 		}
 	}
 	switch {
 	case ready == 0:
-		return located{}, fmt.Errorf("service %s in namespace %s has no endpoint that is ready%s; look with kubectl -n %s get pods,endpointslices", s.Name, s.Namespace, ofPod(pod), s.Namespace)
+		return located{}, fmt.Errorf("service %s in namespace %s has no endpoint that is ready%s%s; look with kubectl -n %s get pods,endpointslices", s.Name, s.Namespace, ofPod(pod), failures(pods), s.Namespace)
 	case placeless > 0:
 		return located{unknown: fmt.Sprintf("service %s has endpoints that are no pods", s.Name)}, nil
 	}
 	return found, nil
+}
+
+// behind are the pods that a service selects, none where this user may not look.
+func (c *Cluster) behind(ctx context.Context, s *corev1.Service) map[types.UID]*corev1.Pod {
+	if len(s.Spec.Selector) == 0 {
+		return nil
+	}
+	list, err := c.API.Pods(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.FormatLabels(s.Spec.Selector)})
+	if err != nil {
+		return nil
+	}
+	all := map[types.UID]*corev1.Pod{}
+	for i := range list.Items {
+		all[list.Items[i].UID] = &list.Items[i]
+	}
+	return all
+}
+
+// again says how containers of a pod were started again, "" where none was.
+func again(pod *corev1.Pod) string {
+	var all []string
+	if pod != nil {
+		for _, s := range pod.Status.ContainerStatuses {
+			if t := s.LastTerminationState.Terminated; t != nil {
+				all = append(all, fmt.Sprintf("%s ended with %s and was started again, %d times in all", s.Name, cmp.Or(t.Reason, "exit status "+strconv.Itoa(int(t.ExitCode))), s.RestartCount))
+			}
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// failures say how pods of an endpoint have failed.
+func failures(pods map[types.UID]*corev1.Pod) string {
+	var all []string
+	for _, p := range pods {
+		if what := podFailure(p); what != "" {
+			all = append(all, fmt.Sprintf(", and of pod %s on node %s: %s", p.Name, p.Spec.NodeName, what))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "")
 }
 
 func ofPod(pod string) string {
@@ -242,7 +292,7 @@ func (c *Cluster) locateAddress(ctx context.Context, at netip.Addr) (located, er
 	}
 	for _, p := range pods.Items {
 		if p.Spec.NodeName != "" && p.Status.Phase == corev1.PodRunning {
-			return located{nodes: []string{p.Spec.NodeName}, servers: []server{{p.Name, p.Spec.NodeName, string(p.UID)}}}, nil
+			return located{nodes: []string{p.Spec.NodeName}, servers: []server{{p.Name, p.Spec.NodeName, string(p.UID), again(&p)}}}, nil
 		}
 	}
 	services, err := c.API.Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.clusterIP=" + at.String()})

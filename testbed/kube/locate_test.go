@@ -51,16 +51,20 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// TestMoved: another pod in the place of one is another server.
+// TestMoved: another pod in the place of one is another server, and so is one whose program was started again.
 func TestMoved(t *testing.T) {
 	at := func(all ...server) located { return located{servers: all} }
-	one, two := server{"db-0", "w1", "a"}, server{"db-1", "w2", "b"}
+	starved := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "db", RestartCount: 2, LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}},
+	}}}}
+	one, two := server{"db-0", "w1", "a", ""}, server{"db-1", "w2", "b", "db ended with Error and was started again, 1 times in all"}
 	for want, now := range map[string]located{
 		"":                                    at(one, two),
 		"pod db-1 on node w2 no longer serve": at(one),
-		"pod db-2 on node w3 has begun":       at(one, two, server{"db-2", "w3", "c"}),
-		"it was moved: pod db-1 on node w2 served it first, and pod db-1 on node w3 in the end": at(one, server{"db-1", "w3", "d"}),
-		"it was moved: pod db-1 on node w2 served it first, and pod db-1 on node w2 in the end": at(one, server{"db-1", "w2", "e"}),
+		"pod db-2 on node w3 has begun":       at(one, two, server{"db-2", "w3", "c", ""}),
+		"it was moved: pod db-1 on node w2 served it first, and pod db-1 on node w3 in the end": at(one, server{"db-1", "w3", "d", ""}),
+		"it was moved: pod db-1 on node w2 served it first, and pod db-1 on node w2 in the end": at(one, server{"db-1", "w2", "e", ""}),
+		"pod db-1 on node w2 is there still, but db ended with OOMKilled":                       at(one, server{"db-1", "w2", "b", again(starved)}),
 	} {
 		if got := at(one, two).moved(now); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
 			t.Errorf("got %q, want %q", got, want)

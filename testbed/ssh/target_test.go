@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -181,7 +182,7 @@ func TestDatabaseTarget(t *testing.T) {
 			t.Errorf("%s: %d transactions, %d errors, %s", one.Cell, one.Transactions, one.Errors, one.Failed)
 		}
 	}
-	if notes := strings.Join(run.Notes, "\n"); len(contents.Trials) != 3 || !strings.Contains(notes, "MariaDB") {
+	if notes := strings.Join(run.Notes, "\n"); len(contents.Trials) != 3 || !strings.Contains(notes, "MariaDB") || strings.Contains(notes, standsBefore) {
 		t.Errorf("there are %d trials, want two of the baseline and one over the card, and the notes are %s\n%s", len(contents.Trials), notes, said)
 	}
 	// The tables are filled from the database's own server.
@@ -197,4 +198,68 @@ func TestDatabaseTarget(t *testing.T) {
 		t.Errorf("the password is in %s%s", out, said)
 	}
 	f.unchanged(t, before, 5*time.Second)
+}
+
+// standsBefore is how it is said that connections do not reach a database as clients make them.
+const standsBefore = "a proxy or a translation of addresses stands before it"
+
+// serveProxy runs haproxy on one of the farm's servers, before the database of another one.
+func (f *farm) serveProxy(t *testing.T, on int, target string) (before string) {
+	t.Helper()
+	program, config := require.Tool(t, "haproxy"), filepath.Join(t.TempDir(), "haproxy.cfg")
+	server, err := url.Parse(target)
+	must(t, err)
+	at := f.names[on] + ":3307"
+	must(t, os.WriteFile(config, fmt.Appendf(nil, "defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 60s\n  timeout server 60s\nlisten database\n  bind %s\n  server one %s:3306\n", at, server.Host), 0o600))
+	cmd := exec.Command("nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", f.servers[on].Process.Pid), program, "-db", "-f", config)
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &said
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for until := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		err := f.inside[on].Do(func() error {
+			c, err := net.Dial("tcp", at)
+			if err == nil {
+				err = c.Close()
+			}
+			return err
+		})
+		if err == nil {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatalf("haproxy does not answer: %v: %s", err, said.String())
+		}
+	}
+	server.Host = at
+	return server.String()
+}
+
+// TestDatabaseBehindProxy: a database that is reached through a proxy on another server is measured through it, and it is said that
+// something stands before it.
+func TestDatabaseBehindProxy(t *testing.T) {
+	t.Parallel()
+	f := newFarm(t, 2)
+	p := newProgram(t, f.lan)
+	database, password, query := f.serveDatabase(t, 1)
+	target := f.serveProxy(t, 0, database)
+	text := strings.NewReplacer("builds: 6, rounds: 3", "builds: 1, rounds: 1", "[tcp-rr]", "[oltp]").Replace(study)
+	run, said := p.run(t, text, "--builds", "1", "--nodes", f.nodes(), "--networks", "metal", "--target", target, "--target-password-file", password)
+	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
+	must(t, err)
+	for _, one := range contents.Trials {
+		if one.Failed != "" || one.Errors > 0 || one.Transactions == 0 {
+			t.Errorf("%s: %d transactions, %d errors, %s", one.Cell, one.Transactions, one.Errors, one.Failed)
+		}
+	}
+	notes := strings.Join(run.Notes, "\n")
+	if len(contents.Trials) == 0 || !strings.Contains(notes, "sees a connection from "+f.names[0]) || !strings.Contains(notes, standsBefore) {
+		t.Errorf("of %d trials the notes are %s\n%s", len(contents.Trials), notes, said)
+	}
+	if asked := query("select client from information_schema.client_statistics where client <> 'localhost'"); asked != f.names[0] {
+		t.Errorf("transactions came from %q: want them from the proxy's %s", asked, f.names[0])
+	}
 }

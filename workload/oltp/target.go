@@ -118,7 +118,11 @@ func (h *held) ready(ctx context.Context, t workload.Target) error {
 		}
 		return errors.Join(fmt.Errorf("fill the tables: %w", err), h.drop())
 	}
-	h.found.Says = fmt.Sprintf("%.80s, with %d tables of %d rows of netdelta's, which are dropped at the end", oneLine(version), galera.Usual().Tables, galera.Usual().Rows)
+	answers, err := behind(ctx, h.home, t)
+	if err != nil {
+		return errors.Join(fmt.Errorf("look at what stands before it: %w", err), h.drop())
+	}
+	h.found.Says = fmt.Sprintf("%.80s on %s, with %d tables of %d rows of netdelta's, which are dropped at the end", oneLine(version), answers, galera.Usual().Tables, galera.Usual().Rows)
 	return nil
 }
 
@@ -200,11 +204,11 @@ func login(t workload.Target) (*daemon.Sandbox, error) {
 	return home, nil
 }
 
-// query has the database run statements.
-func query(ctx context.Context, home *daemon.Sandbox, statements string) (string, error) {
-	out, err := home.Run(ctx, daemon.Spec{Path: clientProgram, Args: []string{
+// query has the database run statements; more are further options of its client.
+func query(ctx context.Context, home *daemon.Sandbox, statements string, more ...string) (string, error) {
+	out, err := home.Run(ctx, daemon.Spec{Path: clientProgram, Args: append([]string{
 		"--defaults-file=" + home.Path(clientFile), "--batch", "--skip-column-names", "--connect-timeout=10", "--execute=" + statements,
-	}})
+	}, more...)})
 	return strings.TrimSpace(string(out)), err
 }
 

@@ -2,6 +2,7 @@ package oltp
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -48,6 +49,19 @@ func TestDenied(t *testing.T) {
 	}
 	if got := marking("x"); !strings.Contains(got, "primary key") {
 		t.Errorf("strict clusters refuse the table of %q", got)
+	}
+}
+
+// A connection that comes from elsewhere than it is made from has something before the database.
+func TestBegun(t *testing.T) {
+	at := netip.MustParseAddrPort("10.0.0.2:4711")
+	for seen, want := range map[string]bool{
+		"10.0.0.2:4711": true, "client.example:4711": true, "10.0.0.2": true, "::ffff:10.0.0.2:4711": true,
+		"10.0.0.2:4712": false, "10.0.0.1:4711": false, "proxy.example:4712": false,
+	} {
+		if begun(at, seen) != want {
+			t.Errorf("%s is %t", seen, !want)
+		}
 	}
 }
 

@@ -181,28 +181,6 @@ func TestInUse(t *testing.T) {
 	}
 }
 
-func TestKilled(t *testing.T) {
-	for name, c := range map[string]struct{ file, text, want string }{
-		"version-2": {"memory.events", "low 0\noom 2\noom_kill 3\noom_group_kill 0\n", "3"},
-		"version-1": {"memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", "1"},
-		"unknown":   {"other", "oom_kill 9\n", "0"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), c.file)
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			var out bytes.Buffer
-			if err := killed(strings.TrimSuffix(path, "/"+c.file), &out); err != nil || strings.TrimSpace(out.String()) != c.want {
-				t.Errorf("got %q, %v", out.String(), err)
-			}
-		})
-	}
-}
-
 // TestTry: a way is open when something answers by TCP and by UDP, and tried until it is.
 func TestTry(t *testing.T) {
 	at := freePort(t)

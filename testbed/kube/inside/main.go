@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"slices"
+
+	"netdelta/internal/procfile"
 )
 
 // Verb is the program's hidden one for pods.
@@ -46,7 +48,7 @@ func do(args []string, in io.Reader, out io.Writer) error {
 		{Start, 1, func(a []string) error { return start(a[0], out) }},
 		{Kill, 1, func(a []string) error { return kill(a[0]) }},
 		{Digest, 0, func([]string) error { return digest(out) }},
-		{Killed, 0, func([]string) error { return killed("/sys/fs/cgroup", out) }},
+		{Killed, 0, func([]string) error { _, err := fmt.Fprintln(out, procfile.Starved(procfile.Groups)); return err }},
 		{Answer, 1, func(a []string) error { return answer(a[0], in, out) }},
 		{Try, 1, func(a []string) error { return try(a[0], out) }},
 		{Watch, 1, func(a []string) error { return watch(a[0], in, out) }},

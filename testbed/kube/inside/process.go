@@ -159,21 +159,3 @@ func digest(out io.Writer) error {
 	_, err = fmt.Fprintln(out, hex.EncodeToString(h.Sum(nil)))
 	return err
 }
-
-// killed writes how many processes of this pod's control group the kernel has killed for want of memory, 0 where it does not say.
-func killed(groups string, out io.Writer) error {
-	for _, name := range []string{"memory.events", "memory/memory.oom_control"} {
-		text, err := os.ReadFile(filepath.Join(groups, name))
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(text)) {
-			if count, is := strings.CutPrefix(line, "oom_kill "); is {
-				_, err := fmt.Fprintln(out, strings.TrimSpace(count))
-				return err
-			}
-		}
-	}
-	_, err := fmt.Fprintln(out, 0)
-	return err
-}
