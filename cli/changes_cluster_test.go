@@ -15,42 +15,8 @@ import (
 	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/testbed/kube"
+	"netdelta/testbed/kube/kubetest"
 )
-
-// brokenFlannel is flannel's own agent on each node, with a configuration that it refuses: it ends, and is started again and again.
-const brokenFlannel = `
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: flannel}
-data: {net-conf.json: '{"Network": "10.244.0.0/16", "Backend": {"Type": "vxlam"}}'}
----
-apiVersion: apps/v1
-kind: DaemonSet
-metadata: {name: flannel}
-spec:
-  minReadySeconds: 60
-  selector: {matchLabels: {app: flannel}}
-  template:
-    metadata: {labels: {app: flannel}}
-    spec:
-      hostNetwork: true
-      terminationGracePeriodSeconds: 0
-      containers:
-        - name: flannel
-          image: localhost/netdelta/base:1
-          imagePullPolicy: Never
-          command: [/opt/netdelta/bin/flanneld, --kube-subnet-mgr, --kubeconfig-file=/etc/kubernetes/cni.kubeconfig, --iface=eth0,
-            --net-config-path=/config/net-conf.json]
-          env: [{name: NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]
-          volumeMounts:
-            - {name: programs, mountPath: /opt/netdelta/bin}
-            - {name: settings, mountPath: /etc/kubernetes}
-            - {name: config, mountPath: /config}
-      volumes:
-        - {name: programs, hostPath: {path: /opt/netdelta/bin}}
-        - {name: settings, hostPath: {path: /etc/kubernetes}}
-        - {name: config, configMap: {name: flannel}}
-`
 
 // changingStudy is a study whose networks change the cluster: one whose agents end, one whose change is made by half, and one that leaves what it
 // made. Its words are kubectl, the namespace, and the process of a node.
@@ -89,7 +55,8 @@ func changesOf(t *testing.T, study string) (c *kube.Cluster, dir string, flags [
 	dir = t.TempDir()
 	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
 	write(t, filepath.Join(dir, "study.yaml"), fmt.Sprintf(study, kubectl, c.Namespace, node))
-	write(t, filepath.Join(dir, "flannel.yaml"), brokenFlannel)
+	crashing, _ := kubetest.Crashing("flannel")
+	write(t, filepath.Join(dir, "flannel.yaml"), crashing)
 	write(t, filepath.Join(dir, "half.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: half}\n")
 	return c, dir, append(flags, "--trust", "--out", "run"), node
 }
@@ -109,12 +76,13 @@ func TestChangesThatFailOnCluster(t *testing.T) {
 	finish(t, longCommand(t, dir, append([]string{"run", "study.yaml", "--node-agent"}, flags...)...)).
 		says(t, "there is now on node w1: chains CILIUM_LEFT of table nat; device flannel.9 with MTU 1500")
 	at := filepath.Join(dir, "run")
+	_, says := kubetest.Crashing("flannel")
 	count := map[string]int{}
 	for _, tr := range trials(t, at) {
 		network, _, _ := strings.Cut(tr.Cell, "/")
 		count[network]++
 		words := map[string][]string{
-			"crashing": {"rollout status", "pod flannel-", "flannel ended", "unknown backend type: vxlam"},
+			"crashing": {"rollout status", "pod flannel-", " on w", "flannel ended", says},
 			"half":     {"get configmap none", `configmaps "none" not found`},
 		}[network]
 		if (tr.Failed != "") != (words != nil) || slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(tr.Failed, w) }) {

@@ -16,10 +16,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"netdelta/extras/cluster/supervisor"
 	"netdelta/internal/require"
+	"netdelta/result"
 	"netdelta/testbed/kube"
 	"netdelta/testbed/kube/kubetest"
 )
@@ -27,7 +29,7 @@ import (
 // databaseServer is a MariaDB that somebody else runs, as strict as a node of a Galera cluster and with its numbers of rows. It says each second
 // which tables there are.
 const databaseServer = `d=/tmp/d && mkdir -p $d && cd $d
-mariadb-install-db --no-defaults --user=root --datadir=$d/data --auth-root-authentication-method=normal --skip-test-db >said 2>&1 || { cat said; exit 1; }
+[ -e $d/data/mysql ] || mariadb-install-db --no-defaults --user=root --datadir=$d/data --auth-root-authentication-method=normal --skip-test-db >said 2>&1 || { cat said; exit 1; }
 while sleep 1; do
 	echo "tables: $(mariadb --no-defaults --socket=$d/socket --user=root --skip-column-names \
 		--execute="select coalesce(group_concat(table_name), 'none') from information_schema.tables where table_schema = 'bench'" 2>&1)"
@@ -47,16 +49,20 @@ func serveDatabase(t *testing.T, c *kube.Cluster) {
 	t.Helper()
 	quoted := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(password)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "db"}, StringData: map[string]string{
-		"init.sql": "create database bench;\ncreate user bench identified by '" + quoted + "';\ngrant all on bench.* to bench;\n",
+		"init.sql": "create database if not exists bench;\ncreate user if not exists bench identified by '" + quoted + "';\ngrant all on bench.* to bench;\n",
 	}}
 	if _, err := c.API.Secrets(c.Namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	standing(t, c, 3306, 3306, corev1.PodSpec{
-		Volumes: []corev1.Volume{{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "db"}}}},
+		Volumes: []corev1.Volume{
+			{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "db"}}},
+			{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		},
 		Containers: []corev1.Container{{
 			Name: "db", Image: programsImage, Command: []string{"sh", "-c", databaseServer},
-			VolumeMounts: []corev1.VolumeMount{{Name: "secret", MountPath: "/secret"}},
+			VolumeMounts: []corev1.VolumeMount{{Name: "secret", MountPath: "/secret"}, {Name: "data", MountPath: "/tmp"}},
+			Resources:    corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")}},
 			// A probe by TCP would be a client that breaks off, and have its node locked out.
 			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{
 				"mariadb", "--no-defaults", "--socket=/tmp/d/socket", "--user=root", "--execute=use bench",
@@ -111,6 +117,10 @@ func TestMySQLTargetOnCluster(t *testing.T) {
 			t.Errorf("%s: %d transactions, %d errors, %s", tr.ID(), tr.Transactions, tr.Errors, tr.Failed)
 		}
 	}
+	// The Service leads to its pod, and no connection ends between.
+	if run, err := result.Load(filepath.Join(dir, "run")); err != nil || !strings.Contains(strings.Join(run.Notes, "\n"), " on db, with ") {
+		t.Errorf("the notes are %q, %v", run.Notes, err)
+	}
 	concealed(t, filepath.Join(dir, "run"))
 	awaitNoTables(t, c)
 
@@ -125,6 +135,43 @@ func TestMySQLTargetOnCluster(t *testing.T) {
 	}
 	await(t, cmd).want(t, statusDone).shows(t, "pod "+holder.Name+", from which target "+target+" was held, was lost")
 	awaitNoTables(t, c)
+
+	cmd = begin(t, run("password", "--networks", "pod", "--baseline", "pod", "--builds", "3", "--out", "starved"))
+	awaitWhole(t, filepath.Join(dir, "starved"), 1)
+	starveDatabase(t, c)
+	await(t, cmd)
+	starvedInTheMiddle(t, trials(t, filepath.Join(dir, "starved")))
+	awaitNoTables(t, c)
+}
+
+// starveDatabase has the database make an answer that is larger than its pod's memory.
+func starveDatabase(t *testing.T, c *kube.Cluster) {
+	t.Helper()
+	kubectl := filepath.Join(os.Getenv("NETDELTA_KUBERNETES"), "kubectl")
+	_, err := os.Stat(kubectl)
+	require.Need(t, "kubectl of the cluster (NETDELTA_KUBERNETES)", err == nil)
+	for _, statement := range []string{"set global max_allowed_packet = 1 << 30", "select length(repeat('x', 1000000000))"} {
+		out, err := exec.Command(kubectl, "--kubeconfig", os.Getenv(require.KubeconfigVariable), "--namespace", c.Namespace, "exec", "db", "--",
+			"mariadb", "--no-defaults", "--socket=/tmp/d/socket", "--user=root", "--execute="+statement).CombinedOutput()
+		t.Logf("%s: %v: %s", statement, err, out)
+	}
+}
+
+// starvedInTheMiddle checks that what the database's end befell is named after it, and that the last trial is whole.
+func starvedInTheMiddle(t *testing.T, all []result.Trial) {
+	t.Helper()
+	named := 0
+	for _, tr := range all {
+		switch {
+		case strings.Contains(tr.Failed, "OOMKilled"):
+			named++
+		case tr.Failed != "":
+			t.Errorf("%s failed: %s", tr.ID(), tr.Failed)
+		}
+	}
+	if named == 0 || all[len(all)-1].Failed != "" {
+		t.Errorf("%d of %d trials failed as the database was killed for want of memory; the last: %s", named, len(all), all[len(all)-1].Failed)
+	}
 }
 
 func isReady(p corev1.Pod) bool {

@@ -68,7 +68,7 @@ func (s *Session) endServed(ctx context.Context, around told, round int) error {
 	return err
 }
 
-// moved is the error of a session, with that of an external endpoint that is served otherwise than when its testbed was opened: what
+// moved is the error of a session, and says so where its external endpoint is served otherwise than when its testbed was opened: what
 // failed may have failed by that. What is known has the testbeds that were asked.
 func (s *Session) moved(ctx context.Context, known map[testbed.Testbed]error) error {
 	if s.testbed == nil { // it could not be opened

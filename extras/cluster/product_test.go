@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -19,6 +20,8 @@ import (
 	"netdelta/extras/cluster/supervisor"
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
+	"netdelta/result"
+	"netdelta/testbed/kube/kubetest"
 )
 
 // guarded lets only pods reach the server that have a label which none has.
@@ -104,16 +107,57 @@ func (c cluster) inMode() {
 	c.becomes(pod, true)
 }
 
-// measured runs netdelta for a short time, and returns what it printed.
-func (c cluster) measured() string {
+// changing is a study whose last network replaces the agents of the product by ones that end. Its words are kubectl and the product.
+const changing = `study: product
+testbed: {kind: kubernetes}
+baseline: pod
+networks:
+  - host
+  - pod
+  - clusterip
+  - name: crashing
+    apply:
+      - {manifest: crashing.yaml}
+      - [sh, -c, "until %[1]s get pods -l app=%[2]s -o yaml | grep -q exitCode; do sleep 0.2; done"]
+      - %[1]s rollout status ds/%[2]s --timeout=1s
+    restore: [{delete: crashing.yaml}]
+placement: [cross-node]
+workloads: [tcp-rr: {message: 300}]
+design: {blocks: 1, rounds: 2, time_budget: 4m}
+`
+
+// measured runs netdelta for a short time, and returns what it printed. An agent of the product that ends again and again fails what it has
+// part in, by its last words, and is gone afterwards; all else is measured.
+func (c cluster) measured(p supervisor.Product) string {
 	c.t.Helper()
 	program := os.Getenv("NETDELTA_TESTED")
 	require.Need(c.t, "a netdelta (NETDELTA_TESTED)", program != "")
-	out, err := exec.Command(program, "run", "--testbed", "kubernetes", "--kubeconfig", c.folder.Kubeconfig(), "--base-image", image.Reference,
-		"--networks", "host,pod,clusterip", "--workloads", "tcp-rr", "--placement", "cross-node", "--node-agent", "--builds", "1", "--rounds", "2", "--time-budget", "4m",
-		"--factor", "message=300", "--out", filepath.Join(c.t.TempDir(), "run")).CombinedOutput()
-	if err != nil {
-		c.t.Fatalf("netdelta run: %v\n%s", err, out)
+	dir := c.t.TempDir()
+	kubectl := filepath.Join(parts(c.t), "kubectl") + " --kubeconfig " + c.folder.Kubeconfig()
+	manifest, says := kubetest.Crashing(string(p))
+	for name, text := range map[string]string{"study.yaml": fmt.Sprintf(changing, kubectl, p), "crashing.yaml": manifest} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(program, "run", "study.yaml", "--kubeconfig", c.folder.Kubeconfig(), "--base-image", image.Reference, "--node-agent", "--trust", "--out", "run")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "XDG_STATE_HOME="+dir)
+	out, err := cmd.CombinedOutput() // its status says that trials have failed
+	contents, errRead := result.LoadTrials(filepath.Join(dir, "run"))
+	if errRead != nil {
+		c.t.Fatalf("netdelta run: %v, %v\n%s", err, errRead, out)
+	}
+	count := map[bool]int{}
+	for _, tr := range contents.Trials {
+		crashing := strings.HasPrefix(tr.Cell, "crashing/")
+		count[crashing]++
+		words := []string{"pod " + string(p) + "-", " on w", string(p) + " ended", says}
+		if (tr.Failed != "") != crashing || crashing && slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(tr.Failed, w) }) {
+			c.t.Errorf("%s failed: %q", tr.ID(), tr.Failed)
+		}
+	}
+	if left := c.kubectl("", "get", "daemonsets", "--output=name"); count[true] == 0 || count[false] == 0 || left != "" {
+		c.t.Errorf("%d trials are of an agent that ends, %d are others, and there is left %s\n%s", count[true], count[false], left, out)
 	}
 	return strings.Join(strings.Fields(string(out)), " ")
 }
@@ -198,7 +242,7 @@ func TestCalicoOnCluster(t *testing.T) {
 	if got := c.kubectl("", "-n", "kube-system", "get", "configmap", "kube-proxy", "-o", "yaml"); !strings.Contains(got, "mode: nftables") {
 		t.Errorf("the cluster says of its kube-proxy %s", got)
 	}
-	if got := c.measured(); !strings.Contains(got, "calico (VXLAN CrossSubnet, encapsulated in vxlan between subnets only)") || !strings.Contains(got, "path proved in") {
+	if got := c.measured(supervisor.Calico); !strings.Contains(got, "calico (VXLAN CrossSubnet, encapsulated in vxlan between subnets only)") || !strings.Contains(got, "path proved in") {
 		t.Errorf("netdelta says %s", got)
 	}
 	// A change that fails is taken back, and can be asked for again once what it needs is there.
@@ -236,7 +280,7 @@ func TestCiliumOnCluster(t *testing.T) {
 	c.inMode()
 	must(t, c.call, "switch", "--cni", "cilium-ebpf")
 	c.inMode()
-	if got := c.measured(); !strings.Contains(got, "cilium (native)") || !strings.Contains(got, "path proved in") {
+	if got := c.measured(supervisor.Cilium); !strings.Contains(got, "cilium (native)") || !strings.Contains(got, "path proved in") {
 		t.Errorf("netdelta says %s", got)
 	}
 	if got := must(t, c.call, "status"); !strings.Contains(got, "kube-proxy none") || !strings.Contains(got, "policy of cilium") {

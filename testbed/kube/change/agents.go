@@ -11,10 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// agentsWithin bounds how long agents are looked for, and agentsMost how many are named.
+// agentsWithin bounds how long agents are looked for, and agentsMost how many are named. One that runs, and ended longer ago than recently, has
+// outlived that: Kubernetes starts it again at once, then after 10 and 20 seconds.
 const (
 	agentsWithin = 5 * time.Second
 	agentsMost   = 3
+	recently     = 30 * time.Second
 )
 
 // because adds to the reason why a change is not in effect which agents of the cluster end or do not start, with the last line of what each
@@ -43,11 +45,15 @@ func (c *carrier) because(ctx context.Context, reason error) error {
 	return fmt.Errorf("%w; %s", reason, strings.Join(all, "; "))
 }
 
-// ending says why a container of an agent does not run, "" where it does or is starting.
+// ending says why a container of an agent does not run, "" where it does or is starting. One that ended a short time ago and runs again is
+// about to end once more, as far as anybody knows.
 func (c *carrier) ending(ctx context.Context, p corev1.Pod, s corev1.ContainerStatus) string {
-	ended := s.State.Terminated
+	ended, last, times := s.State.Terminated, s.LastTerminationState.Terminated, s.RestartCount+1
+	if s.State.Running != nil && last != nil && time.Since(last.FinishedAt.Time) < recently {
+		ended, times = last, s.RestartCount
+	}
 	if w := s.State.Waiting; w != nil {
-		ended = s.LastTerminationState.Terminated
+		ended = last
 		if ended == nil && (w.Reason == "ContainerCreating" || w.Reason == "PodInitializing") {
 			return ""
 		}
@@ -61,12 +67,12 @@ func (c *carrier) ending(ctx context.Context, p corev1.Pod, s corev1.ContainerSt
 	said := ended.Message
 	if said == "" {
 		log, err := c.cluster.API.REST.Get().AbsPath("/api/v1/namespaces/"+p.Namespace+"/pods/"+p.Name+"/log").
-			Param("container", s.Name).Param("tailLines", "20").Param("previous", fmt.Sprint(s.State.Waiting != nil)).DoRaw(ctx)
+			Param("container", s.Name).Param("tailLines", "20").Param("previous", fmt.Sprint(s.State.Terminated == nil)).DoRaw(ctx)
 		if err == nil {
 			said = telling(string(log))
 		}
 	}
-	return onOneLine(fmt.Sprintf("%s ended %d times, last with status %d: %s", s.Name, s.RestartCount+1, ended.ExitCode, strings.TrimSpace(said)))
+	return onOneLine(fmt.Sprintf("%s ended %d times, last with status %d: %s", s.Name, times, ended.ExitCode, strings.TrimSpace(said)))
 }
 
 // telling is the last line of a log that tells of an error, else its last: many programs say goodbye after they have said why.

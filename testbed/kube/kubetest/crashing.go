@@ -42,8 +42,8 @@ func Crashing(product string) (manifest, says string) {
 		command = `AS=6451x DATASTORE_TYPE=kubernetes KUBECONFIG=/etc/kubernetes/cni.kubeconfig exec /opt/netdelta/cni/calico-node -startup`
 		says = "The AS number specified in the environment (AS=6451x) is not valid"
 	case "cilium":
-		command = `exec /opt/netdelta/cni/cilium-agent --k8s-kubeconfig-path=/etc/kubernetes/cni.kubeconfig --routing-mode=vxlam`
-		says = `invalid routing mode`
+		command = `exec /opt/netdelta/cni/cilium-agent --k8s-kubeconfig-path=/etc/kubernetes/cni.kubeconfig --ipv4-native-routing-cidr=10.244.0.0/33`
+		says = "Unable to parse CIDR '10.244.0.0/33'"
 	}
 	return strings.NewReplacer("PRODUCT", product, "COMMAND", command).Replace(crashing), says
 }
