@@ -76,12 +76,7 @@ func (p *page) Links() []linkRow {
 	var all []linkRow
 	seen := map[string]bool{}
 	for _, l := range p.Run.Environment.Links {
-		var off []string
-		for _, name := range slices.Sorted(maps.Keys(l.Offloads)) {
-			if !l.Offloads[name] {
-				off = append(off, name)
-			}
-		}
+		off := gather.Where(slices.Sorted(maps.Keys(l.Offloads)), func(name string) bool { return !l.Offloads[name] })
 		row := linkRow{l, strings.Join(off, ", ")}
 		key := fmt.Sprint(l.Network, "\x00", l.Where, "\x00", l.Name, "\x00", l.Kind, "\x00", l.MTU, "\x00", row.Off)
 		if !seen[key] {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
@@ -273,10 +274,7 @@ func (k *keeper) status() Status {
 		})
 	}
 	if last := pods[len(pods)-1]; len(pods) > 1 {
-		var hops []string
-		for _, h := range k.lab.Path(pods[0], last, network.TCP) {
-			hops = append(hops, h.String())
-		}
+		hops := gather.Each(k.lab.Path(pods[0], last, network.TCP), func(h network.Hop) string { return h.String() })
 		s.Path = strings.Join(hops, " ")
 	}
 	return s
