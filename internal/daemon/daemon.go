@@ -99,7 +99,7 @@ func (h *Sandbox) start(spec Spec, out *strings.Builder, among *[]*Daemon) (*Dae
 			return nil, fmt.Errorf("start %s: %w", d.spec.Name, err)
 		}
 	}
-	starved := procfile.Starved(procfile.Groups)
+	starved := procfile.Starved(h.groups)
 	err = h.Do(func() error {
 		if err := pinned(spec.CPUs, d.cmd.Start); err != nil {
 			return err
@@ -118,7 +118,7 @@ func (h *Sandbox) start(spec Spec, out *strings.Builder, among *[]*Daemon) (*Dae
 	go func() {
 		if d.err = d.cmd.Wait(); errors.Is(d.err, exec.ErrWaitDelay) {
 			d.err = nil // it ended well, and has left something running
-		} else if d.err != nil && procfile.Starved(procfile.Groups) > starved {
+		} else if d.err != nil && procfile.Starved(h.groups) > starved {
 			d.err = fmt.Errorf("%w, when the kernel killed for want of memory (in Kubernetes, --memory gives more)", d.err)
 		}
 		close(d.done)

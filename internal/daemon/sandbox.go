@@ -40,6 +40,7 @@ const Spare = 256 * unit.MiB
 // (EndOrphans).
 type Sandbox struct {
 	folder string
+	groups string // where control groups are
 	plain  bool
 	work   chan func()
 	done   chan struct{} // closed when the thread is gone
@@ -64,7 +65,7 @@ func Open(size unit.Bytes) (*Sandbox, error) {
 	if free < size+Spare {
 		return nil, fmt.Errorf("a folder of %v in memory for a service: %v is free, and %v of it have to stay so; end other programs or ask for less", size, free, Spare)
 	}
-	h := &Sandbox{folder: Folder, work: make(chan func()), done: make(chan struct{})}
+	h := &Sandbox{folder: Folder, groups: procfile.Groups, work: make(chan func()), done: make(chan struct{})}
 	if above := os.Getenv(FolderVariable); above != "" {
 		if h.folder, err = os.MkdirTemp(above, "home-"); err != nil {
 			return nil, fmt.Errorf("a folder in memory for a service: %w", err)
