@@ -157,8 +157,9 @@ func (m *Context) startClusters(ctx context.Context, b *Build, tb testbed.Testbe
 		if d.Cluster == nil {
 			continue
 		}
-		k, err := started[d.Cluster.Key], error(nil)
+		k := started[d.Cluster.Key]
 		if k == nil {
+			var err error
 			if k, err = m.startCluster(ctx, b, tb, c); err != nil {
 				return err
 			}
