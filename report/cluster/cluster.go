@@ -79,7 +79,7 @@ func (p page) table(rows [][]string) {
 	w := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		cells := gather.Each(row, p.terminal.Text)
-		fmt.Fprintf(w, "  %s\n", strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+		_, _ = fmt.Fprintf(w, "  %s\n", strings.TrimRight(strings.Join(cells, "\t"), "\t"))
 	}
 	_ = w.Flush() // p.out keeps its first error
 	fmt.Fprintln(p.out)
