@@ -216,7 +216,7 @@ func (d *Driver) peersFit(ctx context.Context, spec testbed.Spec) error {
 	if tooFew := (*nodesError)(nil); errors.As(err, &tooFew) {
 		clients, fewer := "a client on one more", "workloads that have one server"
 		if n := spec.Peers.Clients; n > 1 {
-			clients, fewer = fmt.Sprintf("clients on %d others", n), "with fewer pods of either"
+			clients, fewer = fmt.Sprintf("clients on %d others", n), "with fewer servers or clients (osds, client_pods)"
 		}
 		return &testbed.UnsupportedError{
 			Feature: fmt.Sprintf("a service of %d pods on a node each, and %s", spec.Peers.Count, clients), Need: fmt.Sprintf("%d nodes that take pods, of which there are %d%s", tooFew.want, tooFew.take, tooFew.reasons),
