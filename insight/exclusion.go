@@ -83,7 +83,10 @@ func (a *Account) prove(p *result.Path) {
 
 // whyLost says what is wrong with a trial.
 func (s *summary) whyLost() string {
-	return cmp.Or(s.failed, strings.Join(s.path.Findings, "; "))
+	if s.failed != "" {
+		return s.failed // it may have no path
+	}
+	return strings.Join(s.path.Findings, "; ")
 }
 
 // count adds one to a reason. Of the examples the first in the order of the alphabet is kept, so that the order of counting does
