@@ -16,7 +16,7 @@ func TestLeftOutInTheFirstBuild(t *testing.T) {
 	s.Design.Rounds, s.Design.Burst, s.Design.Margin = 0, time.Millisecond, 0
 	c := setUp(t, s, 6, nil)
 	// As guessed all fits; as it turns out, two placements don't, whatever they take.
-	c.Rules.MaxBuilds, c.Rules.Rounds, c.Rules.MinRounds, c.Rules.Budget = 0, 0, 100_000, 4*time.Second
+	c.Rules.MaxBuilds, c.Rules.Rounds, c.Rules.MinRounds, c.Rules.Budget = 0, 0, 100_000, 10*time.Second
 	c.Costs = plan.Costs{Burst: time.Nanosecond}
 	run := mustRun(t, c)
 	skipped := 0

@@ -72,4 +72,4 @@ flock -w 1800 9 || {
 	exit 1
 }
 read -ra extra <<<"${NETDELTA_GUEST:-}"
-"$work/netdelta" vm exec --timing "${files[@]}" "${extra[@]}" -- /bin/sh /tests/run </dev/null
+"$work/netdelta" vm exec "${files[@]}" "${extra[@]}" -- /bin/sh /tests/run </dev/null
