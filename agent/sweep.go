@@ -273,8 +273,8 @@ func (a *Agent) Offset(ctx context.Context, tries int) (Offset, error) {
 	})
 }
 
-// CompareClocks reads a far clock tries times and takes the exchange that took least: what held up the others is in their error. The
-// error is that of ask.
+// CompareClocks reads a far clock tries times and takes the exchange that took least: what held up the others is in their error. It
+// returns the error of ask.
 func CompareClocks(tries int, ask func() (Reading, error)) (Offset, error) {
 	var best Offset
 	for i := range max(tries, 1) {

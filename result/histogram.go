@@ -42,20 +42,28 @@ func DecodeHistogram(encoded string) (*hdrhistogram.PackedHistogram, error) {
 	return h, nil
 }
 
+// AddHistogram adds an encoded histogram to a sum; "" adds nothing. It is an error if a value is out of NewHistogram's range.
+func AddHistogram(sum *hdrhistogram.Histogram, encoded string) error {
+	if encoded == "" {
+		return nil
+	}
+	h, err := DecodeHistogram(encoded)
+	if err != nil {
+		return err
+	}
+	if dropped := h.MergeInto(sum); dropped > 0 {
+		return fmt.Errorf("merge histograms: %d values lie outside 1 ns to 60 s", dropped)
+	}
+	return nil
+}
+
 // MergeHistograms adds up encoded histograms. Percentiles of the sum are percentiles of all transactions together, which no
-// mean of percentiles gives. Histograms that are "" add nothing; it is an error if a value is out of NewHistogram's range.
+// mean of percentiles gives. It fails where AddHistogram does.
 func MergeHistograms(encoded ...string) (*hdrhistogram.Histogram, error) {
 	sum := NewHistogram()
 	for _, e := range encoded {
-		if e == "" {
-			continue
-		}
-		h, err := DecodeHistogram(e)
-		if err != nil {
+		if err := AddHistogram(sum, e); err != nil {
 			return nil, err
-		}
-		if dropped := h.MergeInto(sum); dropped > 0 {
-			return nil, fmt.Errorf("merge histograms: %d values lie outside 1 ns to 60 s", dropped)
 		}
 	}
 	return sum, nil

@@ -114,7 +114,7 @@ func Of(run result.Run, trials []result.Trial) (Outcome, error) {
 			if t.Fleet == nil {
 				continue
 			}
-			if err := errors.Join(mergeInto(all, t.Histogram), mergeInto(late, t.Fleet.Late)); err != nil {
+			if err := errors.Join(result.AddHistogram(all, t.Histogram), result.AddHistogram(late, t.Fleet.Late)); err != nil {
 				return o, fmt.Errorf("trial %s: %w", t.ID(), err)
 			}
 		}
@@ -128,18 +128,6 @@ func Of(run result.Run, trials []result.Trial) (Outcome, error) {
 		o.Networks = append(o.Networks, n)
 	}
 	return o, nil
-}
-
-// mergeInto adds an encoded histogram to another; "" is empty.
-func mergeInto(h *hdrhistogram.Histogram, text string) error {
-	if text == "" {
-		return nil
-	}
-	other, err := result.DecodeHistogram(text)
-	if err == nil {
-		other.MergeInto(h)
-	}
-	return err
 }
 
 // add takes in one build of the network.
@@ -227,14 +215,8 @@ func (s *tally) add(c *client, got agent.SyncResult) error {
 	if b.Duration <= 0 || b.Transactions == 0 && b.Bytes == 0 {
 		return errNothing
 	}
-	if got.Totals.Histogram != "" {
-		h, err := result.DecodeHistogram(got.Totals.Histogram)
-		if err != nil {
-			return err
-		}
-		if dropped := h.MergeInto(s.burst); dropped > 0 {
-			return fmt.Errorf("%d latencies lie outside 1 ns to 60 s", dropped)
-		}
+	if err := result.AddHistogram(s.burst, got.Totals.Histogram); err != nil {
+		return err
 	}
 	seconds := b.Duration.Seconds()
 	rate, throughput := float64(b.Transactions)/seconds, float64(b.Bytes)*8/seconds

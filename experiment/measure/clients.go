@@ -202,14 +202,8 @@ func newSum() *sum { return &sum{latencies: result.NewHistogram()} }
 
 // add takes in one client's result. After an error nothing of it counts.
 func (s *sum) add(got agent.SyncResult) error {
-	if got.Totals.Histogram != "" {
-		h, err := result.DecodeHistogram(got.Totals.Histogram)
-		if err != nil {
-			return err
-		}
-		if dropped := h.MergeInto(s.latencies); dropped > 0 {
-			return fmt.Errorf("%d latencies lie outside 1 ns to 60 s", dropped)
-		}
+	if err := result.AddHistogram(s.latencies, got.Totals.Histogram); err != nil {
+		return err
 	}
 	b, t := got.Burst, &s.total
 	if t.Start.IsZero() || b.Start.Before(t.Start) {
