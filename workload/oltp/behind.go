@@ -17,6 +17,19 @@ import (
 // tries is how often it is asked who answers: a service or a proxy may choose another database for each connection.
 const tries = 4
 
+// answering says which databases answer at a target's address, and what stands before them. One that does not say, since it is too old or since
+// the user may not ask, can be measured all the same.
+func answering(ctx context.Context, home *daemon.Sandbox, t workload.Target) (string, error) {
+	names, err := behind(ctx, home, t)
+	switch {
+	case ctx.Err() != nil:
+		return "", err
+	case err != nil:
+		return fmt.Sprintf("an unknown host, perhaps behind a proxy or a translation of addresses: it does not say (%s)", strings.Join(strings.Fields(err.Error()), " ")), nil
+	}
+	return names, nil
+}
+
 // behind names the databases that answer at a target's address, and says so where connections do not reach them as clients make them: a proxy
 // ends them and makes its own, and a translation of addresses has them come from elsewhere.
 func behind(ctx context.Context, home *daemon.Sandbox, t workload.Target) (string, error) {

@@ -118,7 +118,7 @@ func (h *held) ready(ctx context.Context, t workload.Target) error {
 		}
 		return errors.Join(fmt.Errorf("fill the tables: %w", err), h.drop())
 	}
-	answers, err := behind(ctx, h.home, t)
+	answers, err := answering(ctx, h.home, t)
 	if err != nil {
 		return errors.Join(fmt.Errorf("look at what stands before it: %w", err), h.drop())
 	}

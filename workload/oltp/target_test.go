@@ -2,12 +2,17 @@ package oltp
 
 import (
 	"errors"
+	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"netdelta/internal/require"
 	"netdelta/result"
+	"netdelta/workload"
 	"netdelta/workload/oltp/galera"
 	"netdelta/workload/tool/sysbench"
 )
@@ -49,6 +54,41 @@ func TestDenied(t *testing.T) {
 	}
 	if got := marking("x"); !strings.Contains(got, "primary key") {
 		t.Errorf("strict clusters refuse the table of %q", got)
+	}
+}
+
+// TestHoldUnknown: a database that does not let the user ask who answers is measured all the same, and the record says so.
+func TestHoldUnknown(t *testing.T) {
+	require.Namespaces(t)
+	programs := t.TempDir()
+	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
+	for name, text := range map[string]string{
+		clientProgram: `case "$*" in
+*processlist*) echo "ERROR 1227 (42000): Access denied; you need the PROCESS privilege" >&2; exit 1;;
+*"select version()"*) echo 5.0.1;;
+esac
+`,
+		sysbench.Program: "",
+	} {
+		if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	at := l.Addr().(*net.TCPAddr).AddrPort()
+	held, err := hold(t.Context(), workload.Target{Scheme: workload.SchemeMySQL, User: "u", Host: "db", Path: "/x", Address: at.Addr(), Port: at.Port()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if says := held.Found().Says; !strings.HasPrefix(says, "5.0.1 on an unknown host") || !strings.Contains(says, "the PROCESS privilege") || strings.Contains(says, "\n") {
+		t.Errorf("the record says %q", says)
+	}
+	if err := held.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
