@@ -25,8 +25,8 @@ func many() workload.Workload {
 	w.Demand = func(result.Params) workload.Demand {
 		return workload.Demand{
 			// They may begin four tenths of a second apart.
-			Programs: shell(), Opaque: true, Burst: 2 * time.Second, Memory: unit.MiB,
-			Cluster: &workload.Cluster{Key: "many", Pods: 2, Clients: manyClients, Serve: serveFleet, Dial: func(_ context.Context, _ result.Params, at workload.Member) (engine.Client, error) {
+			Programs: shell(), Opaque: true, Burst: 2 * time.Second, Memory: unit.MiB, Clients: manyClients,
+			Cluster: &workload.Cluster{Key: "many", Pods: 2, Serve: serveFleet, Dial: func(_ context.Context, _ result.Params, at workload.Member) (engine.Client, error) {
 				c, err := dialEcho(netip.AddrPortFrom(at.Peers[0], fleetPort))
 				return &countingClient{echoClient: c}, err
 			}},

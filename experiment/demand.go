@@ -48,7 +48,7 @@ func unmet(ctx context.Context, c result.Cell, d workload.Demand, driver testbed
 	case len(d.Programs) > 0 && !able.SharesMachine && able.Lacking == nil:
 		return fmt.Sprintf("workload %s is unsupported on testbed %s: it runs programs, which can't be looked for in pods on other machines; run it with --testbed %s", c.Workload, driver.Kind(), here), nil
 	case d.Cluster != nil && c.Placement == result.SameNode:
-		return fmt.Sprintf("workload %s on one node is unsupported: its %d servers stand on a node each; measure it across nodes (placement: [%s])", c.Workload, d.Cluster.Pods, result.CrossNode), nil
+		return fmt.Sprintf("workload %s on one node is unsupported: its servers (%d) stand on a node each; measure it across nodes (placement: [%s])", c.Workload, d.Cluster.Pods, result.CrossNode), nil
 	case d.Cluster != nil && on.Service != "" && on.Service != result.ServicePod:
 		return fmt.Sprintf("workload %s is unsupported with service=%s: its servers are reached by their own addresses; say service: %s", c.Workload, on.Service, result.ServicePod), nil
 	case d.Memory > 0 && able.SharesMachine && d.Memory+daemon.Spare > free:
@@ -140,7 +140,7 @@ func peersOf(d workload.Demand) testbed.Peers {
 	if d.Cluster == nil {
 		return testbed.Peers{}
 	}
-	p := testbed.Peers{Count: d.Cluster.Pods, Clients: d.Cluster.Clients, Memory: d.Memory / unit.Bytes(d.Cluster.Pods)}
+	p := testbed.Peers{Count: d.Cluster.Pods, Clients: d.Clients, Memory: d.Memory / unit.Bytes(d.Cluster.Pods)}
 	copy(p.Ports[:], d.Cluster.Ports)
 	return p
 }
@@ -288,7 +288,7 @@ func (p *Plan) unreachable(ctx context.Context, driver testbed.Provider, c resul
 
 // volumeOf is the volume that a cell's client needs, which may be none.
 func (p *Plan) volumeOf(c result.Cell) testbed.Volume {
-	return testbed.Volume{Class: c.Params.StorageClass, Size: p.demands[c.ID].Volume}
+	return testbed.Volume{Class: c.Params.StorageClass, Size: p.demands[c.ID].Volume, Clients: p.demands[c.ID].Clients}
 }
 
 // unstored is why a cell's client can't have its volume, "" where it can. The error says what is wrong with a storage class.

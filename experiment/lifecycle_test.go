@@ -225,7 +225,7 @@ func TestUnmetDemands(t *testing.T) {
 		want := map[string]string{
 			"lacking": "workload lacking is unsupported: needs no-such-daemon; install it with apt install nothing-of-the-kind",
 			"greedy":  "workload greedy is unsupported: needs 1PiB of memory for its servers,",
-			"fleet":   "workload fleet on one node is unsupported: its 2 servers stand on a node each",
+			"fleet":   "workload fleet on one node is unsupported: its servers (2) stand on a node each",
 			"tcp-rr":  "",
 		}[c.Workload]
 		if c.Placement == result.CrossNode && c.Workload == "fleet" {

@@ -164,6 +164,8 @@ type Volume struct {
 	Class string
 	// Size is what can be written at least.
 	Size unit.Bytes
+	// Clients is how many pods have one each, on a node each; 0 is one.
+	Clients int
 }
 
 // VolumeFolder is where pods have their volume.

@@ -149,6 +149,9 @@ type Demand struct {
 	Memory unit.Bytes
 	// Volume is what a volume of its client's has to hold, of the class that its parameters name; 0 for none. There is no server then.
 	Volume unit.Bytes
+	// Clients is how many clients use its cluster, or a volume of their own each, at the same time, each in a pod on a node of its own; 0 is
+	// one. They begin each burst together.
+	Clients int
 	// Cluster is the daemons that serve it from several pods; nil where Serve and Dial are all there is to it.
 	Cluster *Cluster
 }
@@ -179,8 +182,6 @@ type Cluster struct {
 	Key string
 	// Pods is how many there are, on a node each.
 	Pods int
-	// Clients is how many clients use it at the same time, each in a pod on a node of its own; 0 is one. They begin each burst together.
-	Clients int
 	// Ports are those at which clients reach the first pod, where something may stand in front of it; none where daemons tell their
 	// clients themselves where they are. At most four.
 	Ports []uint16

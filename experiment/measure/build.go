@@ -93,28 +93,6 @@ func (m *Context) FailedBuild(index int, cells []result.Cell, err error) *Build 
 	return &Build{Index: index, Sessions: failAll(m.newSessions(cells), err)}
 }
 
-// TryVolumes makes a volume of each storage class and opens a client in it, so that one that can't be had is reported before anything
-// is measured.
-func (m *Context) TryVolumes(ctx context.Context, cells []result.Cell) error {
-	tried := map[string]bool{}
-	for _, c := range plan.Measured(cells) {
-		class := c.Params.StorageClass
-		if class == "" || tried[class] {
-			continue
-		}
-		tried[class] = true
-		b := &Build{}
-		s := m.openGroup(ctx, b, Group{GroupOf(c), []result.Cell{c}})[0]
-		if s.Failed == nil {
-			s.Close(ctx)
-		}
-		if err := errors.Join(s.Failed, s.closeProbes(), b.Close()); err != nil {
-			return fmt.Errorf("before anything was measured: a volume of storage class %s: %w", class, err)
-		}
-	}
-	return nil
-}
-
 // openGroup opens one testbed and connects its cells.
 func (m *Context) openGroup(ctx context.Context, b *Build, g Group) []*Session {
 	sessions := m.newSessions(g.Cells)
@@ -165,7 +143,7 @@ func (m *Context) startClusters(ctx context.Context, b *Build, tb testbed.Testbe
 			}
 			started[d.Cluster.Key] = k
 		}
-		if err := m.startFurther(ctx, b, tb, k, d.Cluster.Clients); err != nil {
+		if err := m.startFurther(ctx, b, tb, k, d.Clients); err != nil {
 			return err
 		}
 	}
@@ -302,6 +280,7 @@ func together(releases []func() error) error {
 // agents are the ones of a testbed that cells use. With an external target or a volume, servers holds clients.
 type agents struct {
 	client    *agent.Agent
+	further   []*agent.Agent // of clients with volumes on other nodes
 	servers   map[result.Placement]*agent.Agent
 	neighbour *agent.Agent // nil where no cell needs one
 	sweeper   *agent.Agent // the build's; nil where there are no sweeps
@@ -325,6 +304,12 @@ func (m *Context) startAgents(ctx context.Context, b *Build, tb testbed.Testbed,
 	external := spec.Target != "" || spec.Volume.Class != ""
 	if !external {
 		start(tb.Pods()[0], func(a *agent.Agent) { all.client = a })
+	}
+	if spec.Volume.Class != "" {
+		all.further = make([]*agent.Agent, spec.Nodes-1)
+		for i := range all.further {
+			start(tb.Pods()[i+1], func(a *agent.Agent) { all.further[i] = a })
+		}
 	}
 	if m.able.PinsCPUs && hasNeighbour(spec.Conditions) {
 		start(neighbourPod(tb), func(a *agent.Agent) { all.neighbour = a })

@@ -53,16 +53,16 @@ func (m *Context) startFurther(ctx context.Context, b *Build, tb testbed.Testbed
 	return nil
 }
 
-// join gives a session its further clients of a cluster, whose agents there are; without any it has one client.
-func (s *Session) join(own endpoint.Client, k *endpoint.Cluster) {
-	n := s.demand.Cluster.Clients
+// join gives a session its further clients, whose agents there are, each with its own end; without any it has one client.
+func (s *Session) join(own endpoint.Client, further []*agent.Agent, end func(endpoint.Client) endpoint.Endpoint) {
+	n := s.demand.Clients
 	if n <= 1 {
 		return
 	}
 	s.clients = &clients{lead: agent.LeadFor(n), latencies: result.NewHistogram()}
-	for _, a := range append([]*agent.Agent{own.Agent}, k.Further[:n-1]...) {
+	for _, a := range append([]*agent.Agent{own.Agent}, further[:n-1]...) {
 		own.Agent = a
-		s.clients.all = append(s.clients.all, &client{SyncClient: agent.SyncClient{Agent: a}, endpoint: k.For(own)})
+		s.clients.all = append(s.clients.all, &client{SyncClient: agent.SyncClient{Agent: a}, endpoint: end(own)})
 	}
 }
 

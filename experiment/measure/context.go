@@ -4,6 +4,7 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"netdelta/agent"
 	"netdelta/experiment/endpoint"
+	"netdelta/experiment/plan"
 	"netdelta/probe/cpu"
 	"netdelta/probe/pressure"
 	"netdelta/result"
@@ -202,15 +204,44 @@ func (m *Context) spec(g Group) testbed.Spec {
 		spec.ExpectMTU = g.mtu // the cluster is changed to it
 	}
 	switch {
-	case g.class != "": // one pod, since there is no server
-		spec.Nodes, spec.PodsPerNode, spec.Volume = 1, 1, testbed.Volume{Class: g.class}
+	case g.class != "": // clients alone, since there is no server
+		v := testbed.Volume{Class: g.class, Clients: 1}
 		for _, c := range g.Cells {
-			spec.Volume.Size = max(spec.Volume.Size, m.demand(c).Volume)
+			d := m.demand(c)
+			v.Size, v.Clients = max(v.Size, d.Volume), max(v.Clients, d.Clients)
 		}
+		spec.Nodes, spec.PodsPerNode, spec.Volume, spec.Peers = v.Clients, 1, v, testbed.Peers{}
 	case m.able.PinsCPUs && hasNeighbour(g.conditions):
 		return withNeighbour(spec)
 	}
 	return spec
+}
+
+// TryVolumes makes a volume of each storage class and opens a client in it, so that one that can't be had is reported before anything
+// is measured.
+func (m *Context) TryVolumes(ctx context.Context, cells []result.Cell) error {
+	var try []result.Cell // of each class the one with most clients
+	for _, c := range plan.Measured(cells) {
+		at := slices.IndexFunc(try, func(t result.Cell) bool { return t.Params.StorageClass == c.Params.StorageClass })
+		switch {
+		case c.Params.StorageClass == "":
+		case at < 0:
+			try = append(try, c)
+		case m.demand(c).Clients > m.demand(try[at]).Clients:
+			try[at] = c
+		}
+	}
+	for _, c := range try {
+		b := &Build{}
+		s := m.openGroup(ctx, b, Group{GroupOf(c), []result.Cell{c}})[0]
+		if s.Failed == nil {
+			s.Close(ctx)
+		}
+		if err := errors.Join(s.Failed, s.closeProbes(), b.Close()); err != nil {
+			return fmt.Errorf("before anything was measured: a volume of storage class %s: %w", c.Params.StorageClass, err)
+		}
+	}
+	return nil
 }
 
 // NetworkUsed is the testbed's network by which servers are reached on a network of the study, and how its packets must be seen.

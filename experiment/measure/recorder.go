@@ -224,7 +224,7 @@ func VisitCost(burst time.Duration, visit int, d workload.Demand) time.Duration 
 	s := SizeOf(burst, visit, d)
 	cost := time.Duration(s.Visit)*s.Cost + Settle
 	if d.Cluster != nil {
-		cost += clusterVisit * time.Duration(max(d.Cluster.Clients, 1))
+		cost += clusterVisit * time.Duration(max(d.Clients, 1))
 	}
 	return cost
 }

@@ -134,11 +134,12 @@ func (m *Context) connect(s *Session, a agents, tb testbed.Testbed, clusters map
 	case s.demand.Cluster != nil:
 		k := clusters[s.demand.Cluster.Key]
 		s.endpoint = k.For(c)
-		s.join(c, k)
+		s.join(c, k.Further, k.For)
 	case s.Cell.Params.Target != "":
 		s.endpoint = m.Targets.For(c)
 	case external:
 		s.endpoint = endpoint.NewVolume(c)
+		s.join(c, a.further, func(c endpoint.Client) endpoint.Endpoint { return endpoint.NewVolume(c) })
 	default:
 		sweeps := a.sweeper != nil && s.sweeps()
 		if sweeps {

@@ -280,9 +280,11 @@ func (d *Driver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 	}
 	for j := range spec.Nodes * spec.PodsPerNode {
 		host := spec.Network == Host || t.sends(j) && spec.Conditions.From == result.FromNode
-		t.pods = append(t.pods, &pod{bed: t, index: j, node: nodes[j/spec.PodsPerNode], host: host, proven: map[way]bool{}})
+		p := &pod{bed: t, index: j, node: nodes[j/spec.PodsPerNode], host: host, proven: map[way]bool{}}
+		p.claim = newClaim(p)
+		t.pods = append(t.pods, p)
 	}
-	t.peers, t.claim = newPeers(t), newClaim(t)
+	t.peers = newPeers(t)
 	return t, nil
 }
 

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"netdelta/internal/gather"
+
+	"netdelta/testbed"
 )
 
 const (
@@ -84,6 +86,13 @@ type nodesError struct {
 // Error implements error.
 func (e *nodesError) Error() string {
 	return fmt.Sprintf("find %d nodes for the pods: %d of %d take pods%s; measure placement same-node alone, or name nodes with --nodes", e.want, e.take, e.all, e.reasons)
+}
+
+// unsupported is the error of a feature that needs as many nodes. Fewer is what does not.
+func (e *nodesError) unsupported(feature, fewer string) error {
+	return &testbed.UnsupportedError{
+		Feature: feature, Need: fmt.Sprintf("%d nodes that take pods, of which there are %d%s", e.want, e.take, e.reasons), Fix: "give the cluster more nodes, or measure " + fewer,
+	}
 }
 
 // reasons are why nodes take no pods, in brackets.

@@ -218,10 +218,7 @@ func (d *Driver) peersFit(ctx context.Context, spec testbed.Spec) error {
 		if n := spec.Peers.Clients; n > 1 {
 			clients, fewer = fmt.Sprintf("clients on %d others", n), "with fewer servers or clients (osds, client_pods)"
 		}
-		return &testbed.UnsupportedError{
-			Feature: fmt.Sprintf("a service of %d pods on a node each, and %s", spec.Peers.Count, clients), Need: fmt.Sprintf("%d nodes that take pods, of which there are %d%s", tooFew.want, tooFew.take, tooFew.reasons),
-			Fix: "give the cluster more nodes, or measure " + fewer,
-		}
+		return tooFew.unsupported(fmt.Sprintf("a service of %d pods on a node each, and %s", spec.Peers.Count, clients), fewer)
 	}
 	if err != nil {
 		return err

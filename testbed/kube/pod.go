@@ -19,7 +19,8 @@ type pod struct {
 	bed   *Testbed
 	index int
 	node  string
-	host  bool // in its node's own namespace
+	host  bool   // in its node's own namespace
+	claim *claim // nil for none
 
 	making sync.Mutex // held while it is made
 
@@ -108,7 +109,7 @@ func (p *pod) ensure(ctx context.Context) (*LivePod, error) {
 	if err := p.bed.police(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.bed.claim.ensure(ctx); err != nil {
+	if err := p.claim.ensure(ctx); err != nil {
 		return nil, err
 	}
 	launch := func() (*LivePod, error) { return p.bed.driver.launcher.Launch(ctx, p.wish()) }
@@ -119,7 +120,7 @@ func (p *pod) ensure(ctx context.Context) (*LivePod, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.bed.claim.tell(ctx)
+	p.claim.tell(ctx)
 	p.mu.Lock()
 	p.live = live
 	p.mu.Unlock()
@@ -156,7 +157,7 @@ func (p *pod) selector() map[string]string {
 
 // wish is what the pod has to be like.
 func (p *pod) wish() Wish {
-	w := Wish{Name: p.name(), Role: RoleServer, Labels: p.selector(), Annotations: map[string]string{}, HostNetwork: p.host, Node: p.node, Claim: p.bed.claim.name()}
+	w := Wish{Name: p.name(), Role: RoleServer, Labels: p.selector(), Annotations: map[string]string{}, HostNetwork: p.host, Node: p.node, Claim: p.claim.name()}
 	if p.bed.sends(p.index) {
 		w.Role = RoleClient
 	}

@@ -30,7 +30,6 @@ type Testbed struct {
 	slot     int     // its range of ports on the nodes, -1 for none
 	pods     []*pod
 	peers    *peers // nil for none
-	claim    *claim // nil for none
 	observer *nodeagent.Observer
 
 	policing sync.Mutex // held while policies are made or removed
@@ -101,12 +100,12 @@ func (t *Testbed) Pods() []testbed.Pod {
 	return pods
 }
 
-// sends says whether a pod, by its index, is a client's: all are with an external endpoint; else the first is, and with peers the first
+// sends says whether a pod, by its index, is a client's: all are with an external endpoint or volumes; else the first is, and with peers the first
 // of each node after theirs that has a client.
 func (t *Testbed) sends(index int) bool {
 	node, rest := index/t.spec.PodsPerNode, index%t.spec.PodsPerNode
 	p := t.spec.Peers
-	return index == 0 || t.spec.Target != "" || p.Count > 0 && rest == 0 && node > p.Count && node < p.Nodes()
+	return index == 0 || t.spec.Target != "" || t.spec.Volume.Class != "" || p.Count > 0 && rest == 0 && node > p.Count && node < p.Nodes()
 }
 
 // own is a pod as one of the testbed's, nil for one of another.
@@ -281,10 +280,13 @@ func (t *Testbed) Close() error {
 	errs := make([]error, len(t.pods)+2)
 	errs[len(t.pods)] = t.peers.remove() // before its pods, which it would make anew
 	for i, p := range t.pods {
-		group.Go(func() error { errs[i] = p.remove(); return nil })
+		group.Go(func() error {
+			errs[i] = errors.Join(p.remove(), t.driver.unlessLingers(p.claim.remove()))
+			return nil
+		})
 	}
 	_ = group.Wait() // the errors are gathered
-	errs[len(t.pods)+1] = errors.Join(t.unpolice(), t.driver.unlessLingers(t.claim.remove()))
+	errs[len(t.pods)+1] = t.unpolice()
 	if t.slot >= 0 {
 		t.driver.giveBack(t.slot)
 	}

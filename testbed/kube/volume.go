@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -34,21 +35,21 @@ const (
 	claimProtection = "kubernetes.io/pvc-protection"
 )
 
-// claim is the volume of a testbed's pod.
+// claim is the volume of one of a testbed's pods.
 type claim struct {
-	bed *Testbed
+	pod *pod
 
 	mu   sync.Mutex
 	made bool
 	told bool // its volume was noted
 }
 
-// newClaim is the claim that the testbed's spec asks for, nil for none.
-func newClaim(t *Testbed) *claim {
-	if t.spec.Volume.Class == "" {
+// newClaim is the claim that the spec of a pod's testbed asks for, nil for none.
+func newClaim(p *pod) *claim {
+	if p.bed.spec.Volume.Class == "" {
 		return nil
 	}
-	return &claim{bed: t}
+	return &claim{pod: p}
 }
 
 // name of the claim in the cluster, "" without a claim.
@@ -56,12 +57,12 @@ func (c *claim) name() string {
 	if c == nil {
 		return ""
 	}
-	return c.bed.driver.Run().Name(fmt.Sprintf("t%d-volume", c.bed.index))
+	return c.pod.bed.driver.Run().Name(c.pod.name() + "-volume")
 }
 
 // manifest is the claim.
 func (c *claim) manifest() *corev1.PersistentVolumeClaim {
-	return claimManifest(c.bed.driver.cluster.Namespace, c.name(), c.bed.driver.Run(), c.bed.spec.Volume)
+	return claimManifest(c.pod.bed.driver.cluster.Namespace, c.name(), c.pod.bed.driver.Run(), c.pod.bed.spec.Volume)
 }
 
 // claimManifest is a claim for a volume that one node mounts.
@@ -88,7 +89,7 @@ func (c *claim) ensure(ctx context.Context) error {
 	if c.made {
 		return nil
 	}
-	cluster, manifest := c.bed.driver.cluster, c.manifest()
+	cluster, manifest := c.pod.bed.driver.cluster, c.manifest()
 	claims := cluster.API.PersistentVolumeClaims(cluster.Namespace)
 	c.made = true
 	_, err := create(ctx, claims, "volume claim", manifest)
@@ -105,7 +106,7 @@ func (c *claim) remove() error {
 	if !c.made {
 		return nil
 	}
-	cluster := c.bed.driver.cluster
+	cluster := c.pod.bed.driver.cluster
 	claims := cluster.API.PersistentVolumeClaims(cluster.Namespace)
 	return removeAndWait(claims, "volume claim", "pvc", cluster.Namespace, c.name(), func(*corev1.PersistentVolumeClaim) string { return "" })
 }
@@ -121,18 +122,18 @@ func (c *claim) tell(ctx context.Context) {
 		return
 	}
 	c.told = true
-	cluster := c.bed.driver.cluster
+	cluster := c.pod.bed.driver.cluster
 	bound, err := cluster.API.PersistentVolumeClaims(cluster.Namespace).Get(ctx, c.name(), metav1.GetOptions{})
 	if err != nil || bound.Spec.VolumeName == "" {
 		return // it is only there to help
 	}
-	class := c.bed.spec.Volume.Class
+	class := c.pod.bed.spec.Volume.Class
 	v, err := cluster.API.PersistentVolumes.Get(ctx, bound.Spec.VolumeName, metav1.GetOptions{})
 	if err != nil {
-		c.bed.driver.note(fmt.Sprintf("storage class %s: where its volumes are is not known: %v", class, withFix(err)))
+		c.pod.bed.driver.note(fmt.Sprintf("storage class %s: where its volumes are is not known: %v", class, withFix(err)))
 		return
 	}
-	c.bed.driver.note(fmt.Sprintf("storage class %s: %s", class, aboutVolume(v)))
+	c.pod.bed.driver.note(fmt.Sprintf("storage class %s: %s", class, aboutVolume(v)))
 }
 
 // aboutVolume says where a volume is, and what becomes of it.
@@ -268,6 +269,15 @@ func unscheduled(pod *corev1.Pod) string {
 func (d *Driver) claimable(ctx context.Context, spec testbed.Spec) error {
 	if spec.Volume.Class == "" {
 		return nil
+	}
+	if n := spec.Volume.Clients; n > 1 {
+		_, err := d.Choose(ctx, n)
+		if tooFew := (*nodesError)(nil); errors.As(err, &tooFew) {
+			return tooFew.unsupported(fmt.Sprintf("clients with a volume each on %d nodes", n), "fewer clients (client_pods)")
+		}
+		if err != nil {
+			return err
+		}
 	}
 	manifest := claimManifest(d.cluster.Namespace, d.Run().Name("trial"), d.Run(), spec.Volume)
 	return dryCreate(ctx, d.cluster.API.PersistentVolumeClaims(d.cluster.Namespace), "volume claim", manifest)

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,29 @@ func TestVolumeManifests(t *testing.T) {
 		if got.String() != want {
 			t.Errorf("a file of %v takes a volume of %s, want %s", size, got.String(), want)
 		}
+	}
+}
+
+// Clients in several pods have a volume each, and none is served by another; on a cluster with too few nodes that is unsupported.
+func TestVolumesOfClients(t *testing.T) {
+	spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: Pod, Volume: testbed.Volume{Class: "fast", Size: unit.MiB, Clients: 2}}
+	bed := peersOf(launcherWith(t, Options{}), spec, "w1", "w2")
+	claims := map[string]bool{}
+	for _, p := range bed.pods {
+		p.claim = newClaim(p)
+		w := p.wish()
+		if claims[w.Claim] = true; w.Role != RoleClient || w.Claim == "" || p.claim.manifest().Name != w.Claim {
+			t.Errorf("pod %d is a %s with claim %q", p.index, w.Role, w.Claim)
+		}
+	}
+	if len(claims) != 2 {
+		t.Errorf("the claims are %v", claims)
+	}
+	bed.driver.cluster.API = kubetest.API(fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}, Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+	}}))
+	if err := bed.driver.claimable(t.Context(), spec); !errors.Is(err, testbed.ErrUnsupported) || !strings.Contains(err.Error(), "needs 2 nodes that take pods, of which there are 1") {
+		t.Errorf("a cluster of one node: %v", err)
 	}
 }
 

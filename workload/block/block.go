@@ -75,8 +75,7 @@ func parameters() []result.Parameter {
 		result.Parameter{Key: "osds", Kind: result.KindCount, Low: 1, High: mostOSDs, ID: "osds=%", Label: "% OSDs",
 			Needs: result.Need{Key: "store", Levels: "ceph", Fix: "name the store that has them: store: ceph"}, Says: "OSDs of the store, on a node each; 3 where it is left out. Each block is kept on three of them, or on all of fewer."},
 		result.Parameter{Key: "client_pods", Kind: result.KindCount, Low: 1, High: mostPods, Usual: "1", ID: "client_pods=%", Label: "% client pods",
-			Needs: result.Need{Key: "store", Levels: "ceph", Fix: "name the store that serves several: store: ceph; a volume of a storage class is one pod's, and has clients: 2 or more in that"},
-			Says:  "Pods on a node each that use the store at the same time, with as many clients each as there are; 1 where it is left out."},
+			Says: "Pods on a node each that use the store at the same time, with as many clients each as there are; of a storage class, each has a volume of its own. 1 where it is left out."},
 		result.Parameter{Key: "fsync", Kind: result.KindCount, Low: 1, High: mostSync, ID: "fsync=%", Label: "fsync %",
 			Needs: result.Need{Key: "operation", Levels: "randwrite|randrw|write|rw", Fix: "name one that writes: operation: [randwrite]"}, Says: "After how many writes a client has the store make lasting what it wrote; never where it is left out."},
 		result.Parameter{Key: "io", Kind: result.KindWord, Words: "direct|" + buffered, Unset: "direct", Dropped: true, Usual: "direct", ID: "io=%", Label: "% I/O",
@@ -93,8 +92,8 @@ type load struct {
 	Reads            float64 // share of reads among mixed operations
 	Sync             int     // writes between two syncs, 0 for none
 	OSDs             int     // of a store of Ceph
-	ClientPods       int
-	IO               string // how a volume's blocks are read and written
+	ClientPods       int     // 0 is one
+	IO               string  // how a volume's blocks are read and written
 }
 
 // buffered is the level of io at which the blocks of a volume are read and written through the node's memory.
@@ -107,7 +106,7 @@ func loadOf(p result.Params) load {
 	if fio.Mixed(own.Word("operation")) {
 		reads = cmp.Or(reads, evenShare)
 	}
-	return load{p, own.Word("store"), own.Word("operation"), own.Size("block"), own.Count("depth"), reads, own.Count("fsync"), cmp.Or(own.Count("osds"), ceph.OSDs), max(own.Count("client_pods"), 1), own.Word("io")}
+	return load{p, own.Word("store"), own.Word("operation"), own.Size("block"), own.Count("depth"), reads, own.Count("fsync"), cmp.Or(own.Count("osds"), ceph.OSDs), own.Count("client_pods"), own.Word("io")}
 }
 
 // check returns an error that names the first parameter out of range, and the range.
@@ -156,6 +155,7 @@ func demand(params result.Params, known *disks) workload.Demand {
 		Programs: append([]workload.Program{{Name: fio.Program, Package: fio.Program}}, s.programs...),
 		Burst:    leastBurst,
 		Opaque:   true,
+		Clients:  p.ClientPods,
 	}
 	if p.ClientPods > 1 {
 		d.Burst = leastTogether
@@ -166,15 +166,16 @@ func demand(params result.Params, known *disks) workload.Demand {
 	if p.StorageClass != "" {
 		d.Volume = volumeFile(p)
 	}
-	if c := s.cluster; c != nil {
+	// A server that can stand alone does so where nothing is said of several clients.
+	if c := s.cluster; c != nil && (s.serve == nil || p.ClientPods > 0) {
 		key, pods := c.shape(p)
 		d.Cluster = &workload.Cluster{
-			Key: key, Pods: pods, Clients: p.ClientPods,
+			Key: key, Pods: pods, Ports: c.ports,
 			Serve: func(ctx context.Context, p result.Params, at workload.Member) (engine.Server, error) {
 				if err := check(p); err != nil {
 					return nil, err
 				}
-				return c.serve(ctx, at)
+				return c.serve(ctx, loadOf(p), at)
 			},
 			Dial: func(ctx context.Context, p result.Params, at workload.Member) (engine.Client, error) {
 				return dialCluster(ctx, s, p, at, known)
@@ -214,8 +215,8 @@ func dial(ctx context.Context, p result.Params, _, server netip.AddrPort, cpu in
 	})
 }
 
-// store is what keeps the blocks that fio reads and writes. Either serve and attach are set, or cluster, or attach alone where nothing
-// of netdelta's serves.
+// store is what keeps the blocks that fio reads and writes. Serve and attach are set, or cluster, or all of them where clients in several pods
+// are served in another way than one; or attach alone where nothing of netdelta's serves.
 type store struct {
 	name     string // of the parameter store
 	programs []workload.Program
@@ -231,11 +232,12 @@ type store struct {
 type cluster struct {
 	// shape names the one that parameters ask for, and says in how many pods it is.
 	shape func(p load) (key string, pods int)
-	serve func(ctx context.Context, at workload.Member) (engine.Server, error)
+	ports []uint16 // see workload.Cluster
+	serve func(ctx context.Context, p load, at workload.Member) (engine.Server, error)
 	// attach readies the client's home (files of it are written with Home.Write), finds out that the store answers, and says
 	// how fio reaches it from there.
 	attach func(ctx context.Context, h *daemon.Sandbox, at workload.Member) (fio.Target, error)
-	// whole returns an error unless all of what it keeps is there.
+	// whole returns an error unless all of what it keeps is there; nil where that is not looked at.
 	whole func(ctx context.Context, h *daemon.Sandbox) error
 }
 

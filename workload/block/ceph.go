@@ -23,8 +23,10 @@ func rbd() store {
 		programs: ceph.Programs(),
 		memory:   func(p load) unit.Bytes { return ceph.Memory(p.OSDs) },
 		cluster: &cluster{
-			shape:  func(p load) (key string, pods int) { return ceph.Key(p.OSDs), p.OSDs },
-			serve:  ceph.Serve,
+			shape: func(p load) (key string, pods int) { return ceph.Key(p.OSDs), p.OSDs },
+			serve: func(ctx context.Context, _ load, at workload.Member) (engine.Server, error) {
+				return ceph.Serve(ctx, at)
+			},
 			attach: ceph.Attach,
 			whole:  ceph.Whole,
 		},
@@ -48,6 +50,9 @@ func dialCluster(ctx context.Context, s store, p result.Params, at workload.Memb
 	}
 	c.Collected = func(t *engine.Totals) error {
 		t.Disk = &disk
+		if s.cluster.whole == nil {
+			return nil
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), wholeWithin)
 		defer cancel()
 		return s.cluster.whole(ctx, c.Home)
@@ -67,7 +72,7 @@ type disks struct {
 func (d *disks) measure(ctx context.Context, p load, cpu int) (disk result.Disk, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p.Clients *= p.ClientPods // of all that use it
+	p.Clients *= max(p.ClientPods, 1) // of all that use it
 	what := fmt.Sprint(p.Operation, p.Reads, p.Sync, p.Block, p.Depth, p.Clients)
 	if disk, found := d.known[what]; found {
 		return disk, nil

@@ -1,6 +1,7 @@
 package block
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,11 +37,24 @@ func nbd() store {
 	return store{
 		name:     "nbd",
 		programs: []workload.Program{{Name: nbdServer, Package: "nbd-server"}},
-		memory:   func(p load) unit.Bytes { return imageSize(p) + serverRoom },
+		memory:   func(p load) unit.Bytes { return exportSize(p) + serverRoom },
 		serve:    serveNBD,
 		attach:   attachNBD,
+		cluster: &cluster{
+			shape: func(load) (key string, pods int) { return "nbd", 1 },
+			ports: []uint16{nbdPort},
+			serve: func(ctx context.Context, p load, at workload.Member) (engine.Server, error) {
+				return serveNBD(ctx, p, netip.AddrPortFrom(at.Peers[at.Pod], nbdPort), at.CPU)
+			},
+			attach: func(ctx context.Context, _ *daemon.Sandbox, at workload.Member) (fio.Target, error) {
+				return attachNBD(ctx, load{}, netip.AddrPortFrom(at.Peers[0], cmp.Or(at.Port, nbdPort)))
+			},
+		},
 	}
 }
+
+// nbdPort is the port of a server that clients in several pods use: NBD's own.
+const nbdPort = 10809
 
 // serverRoom is what the server takes in addition to its blocks: its configuration and processes, one for each connection.
 const serverRoom = 32 * unit.MiB
@@ -48,6 +62,14 @@ const serverRoom = 32 * unit.MiB
 // imageSize is how many bytes of blocks the server has. More than caches hold takes no longer to read, since all of it lies in
 // memory; what counts is that there are enough blocks to choose among.
 func imageSize(p load) unit.Bytes { return max(64*unit.MiB, 16*p.Block) }
+
+// exportSize is how many bytes of blocks a server has: one that clients in several pods use has enough for blocks of any size.
+func exportSize(p load) unit.Bytes {
+	if p.ClientPods > 0 {
+		p.Block = mostBlock
+	}
+	return imageSize(p)
+}
 
 // attachNBD finds out that a server answers.
 func attachNBD(ctx context.Context, _ load, server netip.AddrPort) (fio.Target, error) {
@@ -99,12 +121,12 @@ func serveNBD(ctx context.Context, p load, listen netip.AddrPort, cpu int) (_ en
 	if err := daemon.PortFree(ctx, listen); err != nil {
 		return nil, err
 	}
-	size := imageSize(p)
+	size := exportSize(p)
 	home, err := daemon.Open(size + unit.MiB)
 	if err != nil {
 		return nil, err
 	}
-	s := &nbdDaemon{home: home, listen: listen, cpu: cpu, flushes: p.Sync > 0}
+	s := &nbdDaemon{home: home, listen: listen, cpu: cpu, flushes: p.Sync > 0 || p.ClientPods > 0}
 	if err := s.open(ctx, size, p); err != nil {
 		return nil, errors.Join(err, home.Close())
 	}
