@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"netdelta/agent"
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/workload"
@@ -203,11 +204,7 @@ func (k *Cluster) Check(ctx context.Context) (ailment string, ended bool) {
 
 // Pods are the cluster's, in order.
 func (k *Cluster) Pods() []testbed.Pod {
-	var all []testbed.Pod
-	for _, m := range k.members {
-		all = append(all, m.Agent.Pod())
-	}
-	return all
+	return gather.Each(k.members, func(m *Service) testbed.Pod { return m.Agent.Pod() })
 }
 
 // For returns the endpoint of a client of the cluster.

@@ -329,12 +329,9 @@ func (s *Scheduler) come(in []leftOut) {
 
 // comeAgain has loads take part that have come in before the run was resumed.
 func (s *Scheduler) comeAgain() {
-	var in []leftOut
-	for _, l := range s.later {
-		if slices.ContainsFunc(l.cells, func(id string) bool { return s.builds[id] > 0 }) {
-			in = append(in, l)
-		}
-	}
+	in := gather.Where(s.later, func(l leftOut) bool {
+		return slices.ContainsFunc(l.cells, func(id string) bool { return s.builds[id] > 0 })
+	})
 	s.come(in)
 }
 

@@ -25,10 +25,7 @@ func (s *Study) AcrossStates() bool { return len(s.Changes) > 0 && s.Baseline !=
 // Changed is what the study does to the cluster, as a record has it.
 func (s *Study) Changed() (all []result.Changed) {
 	typed := func(actions []testbed.Action) (lines []string) {
-		for _, a := range actions {
-			lines = append(lines, a.String())
-		}
-		return lines
+		return gather.Each(actions, func(a testbed.Action) string { return a.String() })
 	}
 	for _, c := range s.Changes {
 		all = append(all, result.Changed{For: c.Network, Expect: string(c.Expect), Apply: typed(c.Apply), Undo: typed(c.Restore)})

@@ -181,8 +181,7 @@ func (out *Network) judgeNodes(o pairs.Outcome, fits []Fit, options stats.Option
 // judgePairs says what each pair measured, and whether it is odd, given its nodes.
 func (out *Network) judgePairs(o pairs.Outcome, n pairs.Network, fits []Fit, options stats.Options) {
 	var residuals []stats.Estimate
-	var centers []float64
-	var family []float64
+	var centers, family []float64
 	for _, p := range n.Pairs {
 		var values, rest []stats.Build
 		i, j := slices.Index(o.Nodes, p.Client), slices.Index(o.Nodes, p.Server)

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"netdelta/internal/gather"
 )
 
 // symbol is where a function begins.
@@ -190,9 +192,5 @@ func goFunctions(file *elf.File, exported symbols) symbols {
 			break
 		}
 	}
-	var all symbols
-	for _, f := range table.Funcs {
-		all = append(all, symbol{f.Entry + off, f.Name})
-	}
-	return all
+	return gather.Each(table.Funcs, func(f gosym.Func) symbol { return symbol{f.Entry + off, f.Name} })
 }

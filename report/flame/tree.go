@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"netdelta/internal/gather"
 	"netdelta/probe/flame"
 )
 
@@ -151,10 +152,7 @@ func (n *node) pack() ([]byte, error) {
 			kernel = 1
 		}
 		entry := []any{number, kernel, rounded(n.time[0]), rounded(n.time[1])}
-		var children []any
-		for _, c := range n.children {
-			children = append(children, write(c))
-		}
+		children := gather.Each(n.children, func(c *node) any { return write(c) })
 		if children != nil {
 			entry = append(entry, children)
 		}

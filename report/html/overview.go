@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
@@ -101,10 +102,7 @@ func (p *page) measuredCard() card {
 	}
 	note := unit.Counted(a.Bursts, "burst") + " in " + unit.Counted(a.Builds, "build")
 	if lost := lostBursts(a); lost > 0 {
-		var why []string
-		for _, e := range a.LostBursts {
-			why = append(why, e.Reason+" "+unit.Thousands(e.Count))
-		}
+		why := gather.Each(a.LostBursts, func(e insight.Exclusion) string { return e.Reason + " " + unit.Thousands(e.Count) })
 		note += fmt.Sprintf("; %.1f%% left out: %s", 100*float64(lost)/float64(a.Bursts), strings.Join(why, ", "))
 	} else if a.Bursts > 0 {
 		note += "; none left out"

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/report/words"
 	"netdelta/result"
 )
@@ -66,10 +67,7 @@ func (p *page) picturesOf(r ranking) []picture {
 	if added := linear(heads); added != nil {
 		all = append(all, p.added(r, added))
 	}
-	var direct [][]result.Delta
-	for _, d := range heads {
-		direct = append(direct, r.Setting.part.Against(insight.Name(d.Network, d.Path)))
-	}
+	direct := gather.Each(heads, func(d result.Delta) []result.Delta { return r.Setting.part.Against(insight.Name(d.Network, d.Path)) })
 	a := p.axes("d"+r.Setting.ID, slices.Concat(direct...))[keyOf(heads[0])]
 	for _, deltas := range direct {
 		all = append(all, p.direct(r, a, deltas))

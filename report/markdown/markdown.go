@@ -185,10 +185,7 @@ func between(low, high string) string { return low + " to " + high }
 
 // excluded counts what was left out of a delta, by reason.
 func excluded(counts map[string]int) string {
-	var parts []string
-	for _, reason := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, fmt.Sprintf("%s %d", escape(reason), counts[reason]))
-	}
+	parts := gather.Each(slices.Sorted(maps.Keys(counts)), func(reason string) string { return fmt.Sprintf("%s %d", escape(reason), counts[reason]) })
 	return strings.Join(parts, ", ")
 }
 
@@ -280,10 +277,7 @@ func wanted(cells []result.Cell) bool {
 
 // absent writes which networks and cells were not measured, by the reasons.
 func (d *document) absent(cells []result.Cell) {
-	var items []string
-	for _, a := range insight.Absences(cells) {
-		items = append(items, escape(words.Absent(a))+": "+escape(a.Why))
-	}
+	items := gather.Each(insight.Absences(cells), func(a insight.Absence) string { return escape(words.Absent(a)) + ": " + escape(a.Why) })
 	d.list("### Not measured", items)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
@@ -173,10 +174,7 @@ func (p *page) leftOut() string {
 	if total == 0 {
 		return ""
 	}
-	var parts []string
-	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-		parts = append(parts, fmt.Sprintf("%s %d", reason, reasons[reason]))
-	}
+	parts := gather.Each(slices.Sorted(maps.Keys(reasons)), func(reason string) string { return fmt.Sprintf("%s %d", reason, reasons[reason]) })
 	return fmt.Sprintf("%s of %s: %s", unit.Counted(total, "burst"), unit.Thousands(total+used), strings.Join(parts, ", "))
 }
 

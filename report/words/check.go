@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/result"
 )
 
@@ -89,11 +90,7 @@ func alike(c insight.Check) (expected, observed string) {
 
 // counts prints each reason with its count, in the order of the alphabet.
 func counts(reasons map[string]int, format string) []string {
-	var all []string
-	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-		all = append(all, fmt.Sprintf(format, reason, reasons[reason]))
-	}
-	return all
+	return gather.Each(slices.Sorted(maps.Keys(reasons)), func(reason string) string { return fmt.Sprintf(format, reason, reasons[reason]) })
 }
 
 // stallsMost is how many stalls of one trial are listed one by one.

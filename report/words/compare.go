@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -226,9 +227,7 @@ func Share(r insight.Repeated, x float64) string {
 
 // Repeated are the intervals of a repeated delta, of the mean over runs and of another run, and the figures of the runs.
 func Repeated(r insight.Repeated) (mean, next string, figures []string) {
-	for _, x := range r.Figures {
-		figures = append(figures, Share(r, x))
-	}
+	figures = gather.Each(r.Figures, func(x float64) string { return Share(r, x) })
 	if !r.Enough {
 		return fmt.Sprintf("%d of %d runs", len(r.Figures), stats.PredictRuns), "", figures
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/stats"
 	"netdelta/unit"
@@ -96,10 +97,7 @@ func slower(r insight.Ranking, baseline string, rest bool) []string {
 	}
 	all := []string{fmt.Sprintf("%s%s %s the least %s and %s the most %s",
 		lead, List(insight.Names(r.Least)), verb(len(r.Least)), span(r.Least), List(insight.Names(r.Most)), span(r.Most))}
-	var ties []string
-	for _, group := range r.Ties {
-		ties = append(ties, strings.Join(insight.Names(group), ", "))
-	}
+	ties := gather.Each(r.Ties, func(group []result.Delta) string { return strings.Join(insight.Names(group), ", ") })
 	if len(ties) > 0 {
 		all = append(all, "tied: "+strings.Join(ties, " · "))
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/testbed"
 )
@@ -164,10 +165,7 @@ func (f *Fleet) Close() error {
 		return nil
 	}
 	c := f.launcher.cluster
-	var errs []error
-	for _, role := range []Role{RoleClient, RoleServer} {
-		errs = append(errs, remove(c.API.Jobs(c.Namespace), "job", f.name(string(role))))
-	}
+	errs := gather.Each([]Role{RoleClient, RoleServer}, func(role Role) error { return remove(c.API.Jobs(c.Namespace), "job", f.name(string(role))) })
 	if err := errors.Join(append(errs, remove(c.API.Services(c.Namespace), "service", f.name("front")))...); err != nil {
 		return fmt.Errorf("remove the fleet of network %s: %w; netdelta cleanup --testbed kubernetes removes it later", f.spec.Network, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/gather"
 	"netdelta/unit"
 )
 
@@ -203,10 +204,7 @@ func (c Config) readAttached(names map[int]string) {
 			if err != nil || len(found.Programs) == 0 {
 				continue
 			}
-			var all []string
-			for _, p := range found.Programs {
-				all = append(all, fmt.Sprintf("program %d", p.ID))
-			}
+			all := gather.Each(found.Programs, func(p link.AttachedProgram) string { return fmt.Sprintf("program %d", p.ID) })
 			c[Setting{device, hooks()[i]}] = strings.Join(all, ", ")
 		}
 	}

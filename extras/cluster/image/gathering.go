@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"netdelta/internal/gather"
 	"netdelta/testbed/vm/image"
 )
 
@@ -96,10 +97,7 @@ func (g *gathering) addLibraries(full, p string) error {
 			return err
 		}
 	}
-	var folders []string
-	for _, one := range linked.Folders {
-		folders = append(folders, path.Clean(strings.ReplaceAll(one, "$ORIGIN", path.Dir(p))))
-	}
+	folders := gather.Each(linked.Folders, func(one string) string { return path.Clean(strings.ReplaceAll(one, "$ORIGIN", path.Dir(p))) })
 	folders = append(folders, "/usr/lib/x86_64-linux-gnu", "/usr/lib", "/usr/lib64")
 	for _, name := range linked.Libraries {
 		found, ok := g.findLibrary(name, folders)

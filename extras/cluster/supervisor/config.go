@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"netdelta/extras/cluster/node"
+	"netdelta/internal/gather"
 	"netdelta/internal/suggest"
 )
 
@@ -279,10 +280,7 @@ func (s *supervisor) startAgents(c CNI, m *member) error {
 
 // endAgents ends those that run. They are killed, as when their node loses its power: what they left, they take up.
 func (s *supervisor) endAgents(c CNI, m *member) error {
-	var names []string
-	for _, a := range s.agents(c, m) {
-		names = append(names, a.Name)
-	}
+	names := gather.Each(s.agents(c, m), func(a node.Service) string { return a.Name })
 	return m.node.EndServices(names...)
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/suggest"
 	"netdelta/testbed/rpc"
 )
@@ -197,10 +198,7 @@ func (s *supervisor) loadImages(archive string) error {
 func (s *supervisor) service(do string, o serviceOrder) error {
 	at := slices.IndexFunc(s.members, func(m *member) bool { return m.name == o.Node })
 	if at < 0 {
-		var nodes []string
-		for _, m := range s.members {
-			nodes = append(nodes, m.name)
-		}
+		nodes := gather.Each(s.members, func(m *member) string { return m.name })
 		return unknown("node", o.Node, nodes)
 	}
 	m := s.members[at]

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"netdelta/internal/gather"
 	"netdelta/internal/owner"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
@@ -156,10 +157,7 @@ func (c *Changer) records() []string {
 }
 
 func (c *Changer) forget() error {
-	var errs []error
-	for _, path := range c.records() {
-		errs = append(errs, remove(path))
-	}
+	errs := gather.Each(c.records(), remove)
 	return errors.Join(errs...)
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/unit"
@@ -60,11 +61,7 @@ type record struct {
 
 // lines are the steps as one would type them.
 func (r *record) lines() []string {
-	var lines []string
-	for _, s := range r.Restore {
-		lines = append(lines, s.String())
-	}
-	return lines
+	return gather.Each(r.Restore, func(s step) string { return s.String() })
 }
 
 // write brings the record to disk. Nothing may be changed before it has returned.

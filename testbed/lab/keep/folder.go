@@ -71,10 +71,8 @@ func usual(getenv func(string) string) string {
 		runtime = "/run"
 	}
 	// A user who became another one by su has the other's variable still.
-	if info, err := os.Stat(runtime); err == nil && filepath.IsAbs(runtime) && ownerOf(info) == uid {
-		if unix.Access(runtime, unix.W_OK) == nil {
-			return filepath.Join(runtime, name)
-		}
+	if info, err := os.Stat(runtime); err == nil && filepath.IsAbs(runtime) && ownerOf(info) == uid && unix.Access(runtime, unix.W_OK) == nil {
+		return filepath.Join(runtime, name)
 	}
 	return filepath.Join(os.TempDir(), fmt.Sprintf("%s-%d", name, uid))
 }

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strings"
 	"time"
 
 	"netdelta/internal/daemon"
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/workload"
 )
@@ -87,9 +87,7 @@ func (s *server) groupsClean(ctx context.Context) error {
 	for _, g := range history.Groups {
 		if g.unclean() {
 			unclean++
-			if !slices.Contains(states, g.State) {
-				states = append(states, g.State)
-			}
+			states = gather.Once(states, g.State)
 		}
 	}
 	if unclean == 0 {
