@@ -12,7 +12,7 @@ on_cluster() {
 	local image=
 	if [[ $1 == "$first_cache" && -e $work/programs ]]; then image=$(tail -1 "$work/programs"); fi
 	NETDELTA_KUBECONFIG=$1/netdelta/cluster/kubeconfig NETDELTA_IMAGE=$image CGO_ENABLED=0 XDG_CACHE_HOME=$1 \
-		go test -json -count=1 -p 1 -parallel 4 -timeout 40m "${@:2}"
+		go test -json -count=1 -p 1 -timeout 40m "${@:2}"
 }
 
 # events prints the events of all tests: those of both clusters at once, unless they are one. With -test.run=PATTERN PACKAGE it runs
@@ -23,14 +23,15 @@ events() {
 		local cache=$second_cache pattern=${1#-test.run=}
 		if [[ " $runs " == *" $2 "* ]]; then cache=$first_cache; fi
 		if [[ $pattern == '^$' ]]; then pattern=OnCluster; fi # no test failed, but the package did
-		on_cluster "$cache" -run "$pattern" "$2"
+		on_cluster "$cache" -parallel 4 -run "$pattern" "$2"
 		return
 	fi
 	# Two streams of events can't be one: these are kept until the others have ended.
 	read -ra packages <<<"$others"
 	if ((${#packages[@]} > 0)); then
 		set -m # a process group, which can be ended with all that is in it
-		on_cluster "$second_cache" -run OnCluster "${packages[@]}" >"$work/events" &
+		# They wait for pods to start and to end most of the time.
+		on_cluster "$second_cache" -parallel 8 -run OnCluster "${packages[@]}" >"$work/events" &
 		other=$!
 		set +m
 		# shellcheck disable=SC2064 # the number is known now
@@ -46,7 +47,7 @@ events() {
 	if ((${#packages[@]} > 0)); then
 		# The nodes get the programs that workloads run, and the program under test: few tests stream that.
 		XDG_CACHE_HOME=$first_cache "$work/cluster" programs --netdelta "$NETDELTA_TESTED" >"$work/programs" &&
-			on_cluster "$first_cache" -run OnCluster "${packages[@]}" || status=$?
+			on_cluster "$first_cache" -parallel 4 -run OnCluster "${packages[@]}" || status=$?
 	fi
 	if [[ -n $other ]]; then
 		wait "$other" || status=$?

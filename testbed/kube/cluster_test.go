@@ -183,7 +183,8 @@ func TestSwapOnCluster(t *testing.T) {
 	t.Parallel()
 	d := newDriver(t, connect(t, "restricted"), Options{Ports: 2})
 	tb := openBed(t, d, testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: Pod, PodsOutlive: true})
-	client, server := testbedtest.StartPeer(t, tb.Pods()[0]), testbedtest.StartPeer(t, tb.Pods()[1])
+	peers := testbedtest.StartPeers(t, tb.Pods()...)
+	client, server := peers[0], peers[1]
 	first, _ := server.Pod.Ports()
 	if err := server.Serve("tcp", first); err != nil {
 		t.Fatal(err)
@@ -207,94 +208,41 @@ func TestSwapOnCluster(t *testing.T) {
 	}
 }
 
-// TestProcessesOnCluster: a process in a pod behaves as one of any testbed.
+// TestProcessesOnCluster: beyond what any testbed does, a process is told nothing of the cluster, one that had to be killed is gone from its
+// pod, and what a closed testbed is asked has an error of its own.
 func TestProcessesOnCluster(t *testing.T) {
+	t.Parallel()
 	d := newDriver(t, connect(t, "restricted"), Options{Ports: 2})
 	tb := openBed(t, d, testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: Pod})
 	pod := tb.Pods()[0]
-	t.Run("ends-with-its-input", func(t *testing.T) {
-		p := testbedtest.StartPeer(t, pod)
-		if _, err := p.Progress(); err != nil {
-			t.Fatal(err)
+	p := testbedtest.StartPeer(t, pod)
+	if env, err := p.Environment(); err != nil || strings.Contains(env, "KUBERNETES") {
+		t.Errorf("the environment is %q, %v", env, err)
+	}
+	if err := p.IgnoreEOF(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("got error %v", err)
+	}
+	live := tb.(*Testbed).pods[0].alive()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if _, err := runOnce(t.Context(), d.cluster, live.place, []string{"sh", "-c", fmt.Sprint("kill -0 ", p.Process.(*stream).pid)}); err != nil {
+			break
 		}
-		for range 2 {
-			if err := p.Close(); err != nil {
-				t.Error(err)
-			}
+		if time.Now().After(deadline) {
+			t.Fatal("it lives on")
 		}
-		if err := errors.Join(p.Wait(), p.Kill()); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Run("ignores-the-end-of-its-input", func(t *testing.T) {
-		p := testbedtest.StartPeer(t, pod)
-		if err := p.IgnoreEOF(); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Close(); err == nil || !strings.Contains(err.Error(), "killed") {
-			t.Errorf("got error %v", err)
-		}
-		live := tb.(*Testbed).pods[0].alive()
-		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-			if _, err := runOnce(t.Context(), d.cluster, live.place, []string{"sh", "-c", fmt.Sprint("kill -0 ", p.Process.(*stream).pid)}); err != nil {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatal("it lives on")
-			}
-		}
-	})
-	t.Run("fails", func(t *testing.T) {
-		p := testbedtest.StartPeer(t, pod)
-		if err := p.Die(strings.Repeat("x", 20_000)+"the reason", 7); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Wait(); err == nil || !strings.Contains(err.Error(), "exit status 7") || !strings.HasSuffix(err.Error(), "the reason") {
-			t.Errorf("got error %v", err)
-		}
-		if said := p.Stderr(); len(said) > 8<<10 || !strings.HasSuffix(said, "the reason") {
-			t.Errorf("kept %d bytes", len(said))
-		}
-	})
-	t.Run("environment", func(t *testing.T) {
-		t.Setenv("NETDELTA_SECRET", "of the test")
-		env, err := testbedtest.StartPeer(t, pod).Environment()
-		if err != nil || strings.Contains(env, "SECRET") || strings.Contains(env, "KUBERNETES") || !strings.Contains(env, testbedtest.Role("peer")) {
-			t.Errorf("the environment is %q, %v", env, err)
-		}
-	})
-	t.Run("cannot-start", func(t *testing.T) {
-		for _, c := range []struct {
-			cmd  testbed.Command
-			says string
-		}{
-			{testbed.Command{Path: "/nonexistent/program"}, "no such file"},
-			{testbed.Command{Path: "sleep"}, "absolute"},
-			{testbed.Command{Path: "/bin/sleep", CPUs: []int{-1}}, "processor -1"},
-		} {
-			if _, err := pod.Start(t.Context(), c.cmd); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), pod.Name()) {
-				t.Errorf("start %+v: got error %v", c.cmd, err)
-			}
-		}
-	})
-	t.Run("close", func(t *testing.T) {
-		p := testbedtest.StartPeer(t, pod)
-		if err := p.IgnoreEOF(); err != nil {
-			t.Fatal(err)
-		}
-		if err := tb.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Wait(); err == nil {
-			t.Error("a process that was killed ended without an error")
-		}
-		if _, err := pod.Start(t.Context(), testbed.Command{Path: "/bin/true"}); !errors.Is(err, ErrClosed) {
-			t.Errorf("start in a closed testbed: %v", err)
-		}
-		if _, err := tb.Links(t.Context()); !errors.Is(err, ErrClosed) {
-			t.Errorf("devices of a closed testbed: %v", err)
-		}
-	})
+	}
+	if err := tb.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pod.Start(t.Context(), testbed.Command{Path: "/bin/true"}); !errors.Is(err, ErrClosed) {
+		t.Errorf("start in a closed testbed: %v", err)
+	}
+	if _, err := tb.Links(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("devices of a closed testbed: %v", err)
+	}
 }
 
 // TestIdleOnCluster: no pod is there before something is started in it.

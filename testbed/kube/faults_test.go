@@ -287,9 +287,7 @@ func TestKilledOnCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range bed.Pods() {
-		testbedtest.StartPeer(t, p)
-	}
+	testbedtest.StartPeers(t, bed.Pods()...)
 	victim.lease.stop()
 	way.interrupt(true)
 	lives := newDriver(t, c, Options{})

@@ -38,9 +38,7 @@ func TestLostNodeAgentOnCluster(t *testing.T) {
 	d := newDriver(t, c, Options{NodeAgent: true})
 	build := func() testbed.Testbed {
 		tb := openBed(t, d, testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: Pod})
-		for _, p := range tb.Pods() {
-			testbedtest.StartPeer(t, p)
-		}
+		testbedtest.StartPeers(t, tb.Pods()...)
 		return tb
 	}
 	first := build()

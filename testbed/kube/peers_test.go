@@ -72,6 +72,7 @@ func TestPeersPossible(t *testing.T) {
 // TestPeersOnCluster: a peer stands on the node that it is planned for, by a StatefulSet, is reached at its own port by a Service, and
 // one that is lost is not taken for the one that the cluster makes in its place. Too few nodes are told.
 func TestPeersOnCluster(t *testing.T) {
+	t.Parallel()
 	d := newDriver(t, connect(t, "restricted"), Options{Ports: 2})
 	spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: Pod, PodsOutlive: true, Peers: testbed.Peers{Count: 1, Memory: unit.MiB, Ports: [4]uint16{3306}}}
 	if err := d.Supports(t.Context(), spec); err != nil {
@@ -88,8 +89,7 @@ func TestPeersOnCluster(t *testing.T) {
 	}
 	tb := openBed(t, d, spec)
 	client, peer := tb.Pods()[0], tb.Pods()[1]
-	testbedtest.StartPeer(t, client)
-	lost := testbedtest.StartPeer(t, peer)
+	lost := testbedtest.StartPeers(t, client, peer)[1]
 	c := d.cluster
 	sets, err := c.API.StatefulSets(c.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: d.Run().Selector()})
 	if err != nil || len(sets.Items) != 1 || !strings.HasPrefix(peer.Name(), sets.Items[0].Name) {

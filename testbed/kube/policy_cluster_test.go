@@ -26,6 +26,7 @@ func policed(rules, pods int) testbed.Spec {
 // TestPoliciesOnCluster: policies admit only the client, there are as many as were asked for, and closing the testbed deletes them.
 // Without an engine the error is an UnsupportedError that names them.
 func TestPoliciesOnCluster(t *testing.T) {
+	t.Parallel() // no other test has policies
 	c := connect(t, "restricted")
 	d := newDriver(t, c, Options{Ports: 4})
 	err := d.Supports(t.Context(), policed(1, 0))

@@ -242,6 +242,7 @@ func TestSecondaryOnCluster(t *testing.T) {
 
 // TestClassesOnCluster: pods have the class of service that they are asked to have.
 func TestClassesOnCluster(t *testing.T) {
+	t.Parallel()
 	c := connect(t, "restricted")
 	var all sync.WaitGroup
 	for asked, want := range map[QoS]corev1.PodQOSClass{BestEffort: corev1.PodQOSBestEffort, "": corev1.PodQOSBurstable, Guaranteed: corev1.PodQOSGuaranteed} {

@@ -42,6 +42,19 @@ func StartPeer(t testing.TB, pod testbed.Pod, cpus ...int) *Peer {
 	return p
 }
 
+// StartPeers starts a peer in each of some pods, all at once: a cluster takes seconds to make one.
+func StartPeers(t testing.TB, pods ...testbed.Pod) []*Peer {
+	t.Helper()
+	peers, errs := make([]*Peer, len(pods)), make([]error, len(pods))
+	var all sync.WaitGroup
+	for i, p := range pods {
+		all.Go(func() { peers[i], errs[i] = NewPeer(t.Context(), p) })
+	}
+	all.Wait()
+	require.NoError(t, errors.Join(errs...))
+	return peers
+}
+
 // ask sends a request and waits for the answer.
 func (p *Peer) ask(r request) (answer, error) {
 	var a answer
@@ -164,6 +177,9 @@ func NewPeer(ctx context.Context, pod testbed.Pod, cpus ...int) (*Peer, error) {
 // role is the environment variable that makes the test's binary something other than a test.
 const role = "NETDELTA_TEST_ROLE"
 
+// secret is a variable of the environment of tests that nothing in a pod may see.
+const secret = "NETDELTA_SECRET"
+
 // Main is what TestMain of a package that uses the suite calls and exits with. Started in a pod, the binary becomes a peer;
 // roles are further ones that the package has for itself. Otherwise it runs the tests and fails if they leave anything.
 func Main(m *testing.M, roles map[string]func() int) int {
@@ -172,6 +188,10 @@ func Main(m *testing.M, roles map[string]func() int) int {
 	}
 	switch name := os.Getenv(role); name {
 	case "":
+		if err := os.Setenv(secret, "of the test"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		return leak.Main(m)
 	case "peer":
 		return peerMain(os.Stdin, os.Stdout)

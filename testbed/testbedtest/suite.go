@@ -141,10 +141,9 @@ func (s Suite) testProcesses(t *testing.T) {
 		}
 	})
 	t.Run("environment", func(t *testing.T) {
-		t.Setenv("NETDELTA_SECRET", "of the test")
 		env, err := StartPeer(t, pod).Environment()
 		require.NoError(t, err)
-		if strings.Contains(env, "NETDELTA_SECRET") || !strings.Contains(env, Role("peer")) {
+		if os.Getenv(secret) == "" || strings.Contains(env, secret) || !strings.Contains(env, Role("peer")) {
 			t.Errorf("the environment is %q", env)
 		}
 	})
@@ -197,7 +196,8 @@ func gone(t *testing.T, pid int) {
 func (s Suite) testClose(t *testing.T) {
 	tb := s.open(t, true)
 	pods := tb.Pods()
-	idle, deaf, stopped, parent := StartPeer(t, pods[0]), StartPeer(t, pods[1]), StartPeer(t, pods[2]), StartPeer(t, pods[3])
+	peers := StartPeers(t, pods...)
+	idle, deaf, stopped, parent := peers[0], peers[1], peers[2], peers[3]
 	require.NoError(t, deaf.IgnoreEOF())
 	require.NoError(t, stopped.Suspend())
 	child, err := parent.Fork(600)
@@ -328,7 +328,8 @@ func (s Suite) testTwoAtOnce(t *testing.T) {
 func (s Suite) reaches(t *testing.T, tb testbed.Testbed) {
 	t.Helper()
 	pods := tb.Pods()
-	client, server := StartPeer(t, pods[0]), StartPeer(t, pods[len(pods)-1])
+	peers := StartPeers(t, pods[0], pods[len(pods)-1])
+	client, server := peers[0], peers[1]
 	defer client.Close()
 	defer server.Close()
 	_, port := server.Pod.Ports()

@@ -17,7 +17,8 @@ const resume = 30 * time.Second
 func (s Suite) testSwap(t *testing.T) {
 	tb := s.open(t, true)
 	pods := tb.Pods()
-	client, near, far := StartPeer(t, pods[0]), StartPeer(t, pods[1]), StartPeer(t, pods[2])
+	peers := StartPeers(t, pods[:3]...)
+	client, near, far := peers[0], peers[1], peers[2]
 	clientFar := StartPeer(t, pods[0])
 	for _, server := range []*Peer{near, far} {
 		first, _ := server.Pod.Ports()
