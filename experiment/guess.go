@@ -26,7 +26,6 @@ func (p *Plan) guess(burst time.Duration, visit int, anew bool) {
 		Burst: measure.SizeOf(burst, visit, workload.Demand{}).Cost,
 		Cells: map[string]time.Duration{}, Servers: map[string]plan.Server{}, Once: map[string]plan.Server{},
 	}
-	p.slowDown(burst)
 	for _, c := range p.Cells {
 		d := p.demands[c.ID]
 		cost := measure.SizeOf(burst, visit, d).Cost
@@ -66,18 +65,19 @@ const (
 	leastRounds  = 2
 )
 
-// slowDown plans with fewer rounds and builds where some cell's bursts are long: the shortest that are worth their set-up, and as
-// many builds as an interval takes. What time is left goes into more of them.
-func (p *Plan) slowDown(burst time.Duration) {
+// slowDown plans with fewer rounds and builds where some cell's bursts are long, and says whether: the shortest that are worth their
+// set-up, and as many builds as an interval takes. What time is left goes into more of them.
+func (p *Plan) slowDown(burst time.Duration) bool {
 	longest := burst
 	for _, c := range plan.Measured(p.Cells) {
-		longest = max(longest, p.demands[c.ID].Burst)
+		longest = max(longest, p.demands[c.ID].Burst, p.demands[c.ID].Transaction)
 	}
 	if p.Blocks || p.Rules.Rounds > 0 || time.Duration(p.Rules.MinRounds)*longest <= roundsLength {
-		return
+		return false
 	}
 	p.Rules.MinRounds = max(leastRounds, int(roundsLength/longest))
 	p.Rules.Builds = p.Rules.MinBuilds
+	return true
 }
 
 // What it takes, as guessed, to start a server and a cluster of daemons, and to change a Kubernetes cluster and restore it.

@@ -72,6 +72,7 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 		}
 	}
 	p.guess(s.Design.Burst, s.Design.Rounds, len(s.Changes) > 0)
+	slow := p.slowDown(s.Design.Burst)
 	if able.Costs != nil {
 		p.guessElsewhere(*able.Costs)
 	}
@@ -90,6 +91,9 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 		return p, err
 	}
 	p.Cells = fitted.Cells
+	if slow && able.Costs == nil && s.Design.Blocks == 0 {
+		p.Rules.Builds = s.Design.Builds // costs may turn out smaller: small differences take builds rather than rounds
+	}
 	p.Admits = !able.SharesMachine // it is not this machine's memory that servers take
 	if fitted.Note != "" {
 		if p.Admits {

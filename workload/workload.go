@@ -143,6 +143,9 @@ type Demand struct {
 	Programs []Program
 	// Burst is the shortest burst that says something, for programs that take long to start or count in seconds; 0 is any.
 	Burst time.Duration
+	// Transaction is how long one takes, about, where that may be longer than a burst; 0 is no matter. A burst ends with the transaction
+	// under way, and the last one of such a length has warmed up for the next.
+	Transaction time.Duration
 	// Opaque says that it is not known to the byte what goes over the wire. Its path is then proved without amounts.
 	Opaque bool
 	// Memory is what its servers take at most, in all pods together.

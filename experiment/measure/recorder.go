@@ -177,21 +177,26 @@ type BurstSize struct {
 	// Cost is what a burst takes in all, as guessed.
 	Cost     time.Duration
 	length   time.Duration // without the warm-up
+	warmup   time.Duration
 	deadline time.Duration // when a burst is given up
 }
 
 // SizeOf is the size of a cell's bursts from the study's length of a burst and bursts in a visit (0: it does not say).
 func SizeOf(burst time.Duration, visit int, d workload.Demand) BurstSize {
 	s := BurstSize{length: max(burst, d.Burst), Visit: visit}
-	s.deadline, s.Cost = s.length+hangAfter, s.length+s.length/warmupShare+exchange
+	if d.Transaction < s.length {
+		s.warmup = s.length / warmupShare
+	}
+	takes := max(s.length, d.Transaction)
+	s.deadline, s.Cost = takes+hangAfter, takes+s.warmup+exchange
 	if len(d.Programs) > 0 || d.Burst > 0 {
-		s.deadline = s.length + programHangAfter
+		s.deadline = takes + programHangAfter
 	}
 	if d.Burst > 0 { // a program is started for each burst, also against a user's own database
 		s.Cost += programStart
 	}
 	if s.Visit == 0 {
-		s.Visit = max(1, min(visitBursts, int(visitLength/s.length)))
+		s.Visit = max(1, min(visitBursts, int(visitLength/s.Cost)))
 	}
 	return s
 }
@@ -203,13 +208,13 @@ func (s BurstSize) patient(patience time.Duration, d workload.Demand) BurstSize 
 		patience *= agent.ProgramsPatience
 	}
 	if patience > 0 {
-		s.deadline = min(s.deadline, s.length+patience)
+		s.deadline = min(s.deadline, max(s.length, d.Transaction)+patience)
 	}
 	return s
 }
 
 func (s BurstSize) spec() engine.BurstSpec {
-	return engine.BurstSpec{Duration: s.length, Warmup: s.length / warmupShare, Deadline: s.deadline}
+	return engine.BurstSpec{Duration: s.length, Warmup: s.warmup, Deadline: s.deadline}
 }
 
 // Settle is how long a swapped network is left alone before it is measured: neighbours resolve, bridges learn.

@@ -31,10 +31,23 @@ func TestProgramsHaveTimeToStart(t *testing.T) {
 		"the engine":                     {workload.Demand{}, burst + hangAfter},
 		"a server that is a program":     {workload.Demand{Programs: []workload.Program{{Name: "nginx"}}}, burst + programHangAfter},
 		"a load on a database elsewhere": {workload.Demand{Burst: burst}, burst + programHangAfter},
+		"a transaction of a minute":      {workload.Demand{Transaction: time.Minute}, time.Minute + hangAfter},
 	} {
 		if got := SizeOf(burst, 0, c.demand).spec().Deadline; got != c.want {
 			t.Errorf("%s: a burst of %v is given up after %v, want %v", name, burst, got, c.want)
 		}
+	}
+}
+
+// A burst whose transactions are long has one of them, and none before it that does not count.
+func TestLongTransactionsAreMeasuredOneAtATime(t *testing.T) {
+	const burst = 20 * time.Millisecond
+	short, long := SizeOf(burst, 0, workload.Demand{}), SizeOf(burst, 0, workload.Demand{Transaction: time.Second})
+	if spec := short.spec(); spec.Duration != burst || spec.Warmup == 0 {
+		t.Errorf("short transactions: %+v", spec)
+	}
+	if spec := long.spec(); spec.Duration != burst || spec.Warmup != 0 || long.Cost < time.Second || long.Visit != 1 {
+		t.Errorf("transactions of a second: %+v, %+v", spec, long)
 	}
 }
 

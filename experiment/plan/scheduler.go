@@ -157,10 +157,10 @@ func (s *Scheduler) Measured(now time.Duration, bursts []time.Duration) {
 	}
 	s.cost.learnRound(s.current.Cells, now-s.since, bursts)
 	s.current.Round++
-	if s.done == 0 && s.rules.Rounds == 0 && s.current.Round == roundsToLearn {
+	if s.done == 0 && s.rules.Rounds == 0 && s.current.Round == min(roundsToLearn, s.current.Rounds) {
 		// Now the cost of a round is measured: the number of rounds need not rest on a guess.
 		s.shed(now)
-		spent := s.cost.setup(s.current.Cells) + time.Duration(roundsToLearn)*s.cost.round(s.current.Cells)
+		spent := s.cost.setup(s.current.Cells) + time.Duration(s.current.Round)*s.cost.round(s.current.Cells)
 		s.rounds = s.equalRounds(s.participants(s.wanted), s.rules.Budget-now+spent)
 		s.current.Rounds = max(s.rounds, s.current.Round)
 	}

@@ -376,6 +376,14 @@ func TestSchedulerLearns(t *testing.T) {
 			t.Errorf("estimates off by %g: %d builds, planned were 12", factor, n)
 		}
 	}
+	// Also where so few rounds were planned that the first build is nearly over by then.
+	few := rules(time.Minute)
+	few.MinRounds = 2
+	w := &world{burst: 40 * time.Millisecond, resolves: map[string]int{}}
+	w.run(t, plan.NewScheduler(settings(1, 3), few, plan.Costs{Burst: 400 * time.Millisecond}))
+	if n := len(w.steps); n < 10 || n > 14 {
+		t.Errorf("builds of two rounds that take a tenth of what was guessed: %d builds, planned were 12", n)
+	}
 }
 
 // TestSchedulerKeepsTheLeastBuilds: when everything becomes dearer after the first build, the others have fewer rounds, and

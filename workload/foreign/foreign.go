@@ -84,7 +84,9 @@ func With(own workload.Workload, engines ...Engine) workload.Workload {
 		if e.Server == nil {
 			d = own.Demands(p)
 		}
-		d.Programs, d.Burst, d.Opaque = append(d.Programs, e.Programs...), max(d.Burst, burst), true
+		// What is under way when a program ends is lost: its bursts are as long as a transaction.
+		d.Burst, d.Transaction = max(d.Burst, d.Transaction, burst), 0
+		d.Programs, d.Opaque = append(d.Programs, e.Programs...), true
 		return d
 	}
 	w.Serve = func(ctx context.Context, p result.Params, listen netip.AddrPort, cpu int) (engine.Server, error) {

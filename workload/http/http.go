@@ -139,9 +139,9 @@ func demand(p result.Params) workload.Demand {
 	}
 	p = fill(p)
 	return workload.Demand{
-		Programs: []workload.Program{{Name: nginxProgram, Package: "nginx-light"}},
-		Memory:   room(p) + nginxMemory(p),
-		Burst:    fileTime(p),
+		Programs:    []workload.Program{{Name: nginxProgram, Package: "nginx-light"}},
+		Memory:      room(p) + nginxMemory(p),
+		Transaction: fileTime(p),
 	}
 }
 

@@ -270,7 +270,7 @@ func TestDemand(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	slow := result.Params{File: 10_000_000, Connections: 2, Conditions: result.Conditions{LinkRate: 100e6}}
-	if d := w.Demands(slow); d.Burst != 1600*time.Millisecond {
-		t.Errorf("two files of 80 Mbit at 100 Mbit/s: bursts of %v", d.Burst)
+	if d := w.Demands(slow); d.Burst != 0 || d.Transaction != 1600*time.Millisecond {
+		t.Errorf("two files of 80 Mbit at 100 Mbit/s: bursts of %v, transactions of %v", d.Burst, d.Transaction)
 	}
 }
