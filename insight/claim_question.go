@@ -303,14 +303,17 @@ func whyNot(cells []result.Cell) string {
 // noSetting says which condition it is that leaves no setting.
 func (j *claimJudge) noSetting(where []study.Condition) Missing {
 	cells := j.cells
+	usable := func(c result.Cell) bool { return c.Skipped == "" && c.Unsupported == "" }
+	some := slices.ContainsFunc(cells, usable)
+	why := whyNot(gather.Where(cells, func(c result.Cell) bool { return j.matches(c, where, false) }))
 	for _, w := range where {
 		left := gather.Where(cells, func(c result.Cell) bool { return j.matches(c, []study.Condition{w}, false) })
 		if len(left) == 0 {
 			return Missing{w.String(), "not in this run"}
 		}
-		usable := func(c result.Cell) bool { return c.Skipped == "" && c.Unsupported == "" }
-		if slices.ContainsFunc(cells, usable) && !slices.ContainsFunc(left, usable) {
-			return Missing{w.String(), whyNot(left)}
+		// Cells that a longer run would have are no reason where those that meet all conditions are unsupported.
+		if some && !slices.ContainsFunc(left, usable) && whyNot(left) == why {
+			return Missing{w.String(), why}
 		}
 		cells = left
 	}

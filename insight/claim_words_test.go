@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"netdelta/insight"
 	"netdelta/result"
@@ -114,6 +115,21 @@ func TestClaimTexts(t *testing.T) {
 		if got.ID+got.Says+got.Source+got.Published+got.Expect != "abcd"+tc.statement {
 			t.Errorf("the claim itself has changed: %+v", got)
 		}
+	}
+}
+
+// A longer run has no more of what is unsupported, so that the budget is not named as the reason.
+func TestUnsupportedLevelIsNamed(t *testing.T) {
+	run, trials := precise().in(t, setting{result.SameNode, result.Params{Message: 300}, logs(1.1, 1.05, 1.4)})
+	late := run.Cells[0]
+	late.ID, late.Params.Message, late.Skipped = "late", 2048, "left out"
+	slow := late
+	slow.ID, slow.Params.Conditions.LinkDelay, slow.Skipped, slow.Unsupported = "slow", 500*time.Microsecond, "", "needs netem"
+	run.Cells = append(run.Cells, late, slow)
+	run.Claims = []result.Claim{{Expect: "p50 of bridge rises between link.delay=0s and link.delay=500us where message=2048"}}
+	const want = "left out by the time budget: message=2048; unsupported here: link.delay=500us"
+	if got := judgedClaims(run, trials)[0]; got.Verdict != insight.NotTested || got.Measured != want {
+		t.Errorf("%s: %s, want %s", got.Verdict, got.Measured, want)
 	}
 }
 
