@@ -2,12 +2,17 @@ package engine
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
+	"netdelta/internal/native"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -154,3 +159,159 @@ func Fill(p, defaults result.Params) result.Params {
 
 // RequestRateMost is the highest open-loop rate: beyond it the clock's own cost counts.
 const RequestRateMost = 1e6
+
+// hangError says that a burst did not end in time. It matches context.DeadlineExceeded.
+type hangError struct {
+	after    time.Duration
+	deadline bool
+	step     step
+	cause    error
+}
+
+func (e *hangError) Error() string {
+	if !e.deadline {
+		return fmt.Sprintf("burst interrupted: %v", e.cause)
+	}
+	doing := e.step
+	if doing == stepPeerClosed || doing == stepShort {
+		doing = stepReceive // it was woken by the shutdown of its own side
+	}
+	return fmt.Sprintf("burst not over after %v: %v; look whether the server still runs and the path to it is up", e.after, doing)
+}
+
+func (e *hangError) Unwrap() error {
+	if e.deadline {
+		return context.DeadlineExceeded
+	}
+	return e.cause
+}
+
+// brokenError says at which step a burst broke.
+type brokenError struct {
+	step        step
+	errno       native.Errno
+	transaction int64
+	status      int32 // of HTTP
+	failures    int64 // in a row, of HTTP
+}
+
+func (e *brokenError) Error() string {
+	text := fmt.Sprintf("transaction %d: %v", e.transaction, e.step)
+	if e.step == stepStatus {
+		text += fmt.Sprintf(" %d", e.status)
+	}
+	if e.errno != 0 {
+		text += fmt.Sprintf(": %v", e.errno)
+	}
+	if e.failures > 1 {
+		text += fmt.Sprintf("; %d requests in a row have failed", e.failures)
+	}
+	return text
+}
+
+func (e *brokenError) Unwrap() error {
+	if e.errno == 0 {
+		return nil
+	}
+	return e.errno
+}
+
+// explain adds whose error it is, and what to do about some.
+func (c *client) explain(err error) error {
+	fix := ""
+	switch {
+	case errors.Is(err, native.MessageTooLong):
+		fix = "; the message is larger than a datagram may be on this path"
+	case errors.Is(err, native.AddressNotAvailable):
+		fix = "; the source ports are still held by earlier connections"
+	}
+	return fmt.Errorf("%s to %v: %w%s", c.cfg.Workload, c.cfg.Remote, err, fix)
+}
+
+// step is what a loop was doing when it broke or hung.
+type step int32
+
+const (
+	stepNone step = iota
+	stepSocket
+	stepBind
+	stepConnect
+	stepSend
+	stepReceive
+	stepPeerClosed
+	stepEnd
+	stepReport
+	stepPoll
+	stepStopped
+	stepShort
+	stepHead
+	stepStatus
+	stepLength
+)
+
+// String says what was being done, as part of an error message.
+func (s step) String() string {
+	return [...]string{
+		stepNone:       "idle",
+		stepSocket:     "opening a socket",
+		stepBind:       "binding the source port",
+		stepConnect:    "connecting",
+		stepSend:       "sending",
+		stepReceive:    "waiting for the response",
+		stepPeerClosed: "the server closed the connection",
+		stepEnd:        "waiting for the end of the connection",
+		stepReport:     "waiting for the receiver's report",
+		stepPoll:       "waiting for a connection to become ready",
+		stepShort:      "the server closed the connection within its response",
+		stepHead:       "the response is not HTTP/1 with the length of its body in its head",
+		stepStatus:     "the server answered with status",
+		stepLength:     "the response is not as long as the file that was asked for",
+		stepStopped:    "given up",
+	}[s]
+}
+
+const (
+	// webBuffer is what a client of HTTP reads at once: enough that large files cost few system calls, and within a
+	// processor's second-level cache.
+	webBuffer = 128 << 10
+	// maxFailures is how many requests may fail in a row, for each connection, before a burst is given up.
+	maxFailures = 100
+	// fileWarmed is the largest file that is fetched several times over to warm connections up.
+	fileWarmed = unit.MiB
+)
+
+// webWarmup is how many requests warm a client's connections up.
+func webWarmup(cfg *Config) int64 {
+	const few = 16
+	switch {
+	case cfg.Params.File > fileWarmed:
+		return 1
+	case cfg.opens():
+		return few // no connection stays
+	}
+	return max(few, 2*int64(cfg.connections()))
+}
+
+// webArena is what a loop that speaks HTTP needs in addition to what all need.
+func webArena(conns int) uintptr { return native.Reserved(uintptr(conns) * headRoom) }
+
+// prepareWeb tells a loop what to ask for, and what to expect.
+func (c *control) prepareWeb(cfg *Config, arena *native.Arena) {
+	w := &c.web
+	w.heads = (*[MaxConnections][headRoom]byte)(arena.Take(uintptr(c.conns) * headRoom))
+	w.request = uintptr(copy(unsafe.Slice((*byte)(c.out), webBuffer), cfg.Request))
+	w.room = webBuffer
+	w.body = uintptr(cfg.Params.File)
+	w.digits = int32(copy(w.length[:], strconv.FormatInt(int64(cfg.Params.File), 10)))
+	w.reconnect = cfg.Params.Reconnect
+	w.patience = maxFailures * int64(c.conns)
+	for i := range c.conns {
+		c.connection[i].fd = -1
+	}
+	if c.ports > 1 {
+		// In addition to the ports of the first connections, which stay in use: for connections that take the place of broken ones.
+		if c.ports += uint32(c.conns); !w.reconnect {
+			c.port = uint32(c.conns)
+		}
+	}
+}

@@ -138,3 +138,96 @@ func (c Comparison) Complete() Comparison {
 	c.Unpaired = orEmpty(c.Unpaired)
 	return c
 }
+
+// Effect is what a factor does to one network: a cell at one of the factor's levels against the same network, workload and
+// parameters at the first level, paired in the same rounds. Where a Delta is what a network costs, an Effect is what a
+// condition costs on it.
+type Effect struct {
+	// Cell is measured at the level To, Reference at the level From; everything else of them is the same.
+	Cell      string `json:"cell"`
+	Reference string `json:"reference"`
+	Network   string `json:"network"`
+	Setting
+	Path string `json:"path"`
+	// Factor is a condition or parameter ("policy"), From and To are two of its levels ("none", "nftables:1000").
+	Factor string `json:"factor"`
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Metric string `json:"metric"`
+	// Headline marks the metric that the setting's verdicts and conclusions are about.
+	Headline bool   `json:"headline"`
+	Unit     string `json:"unit"`
+	Better   string `json:"better"` // lower or higher
+	// FromValue is the metric's value at From, Value its value at To.
+	FromValue float64 `json:"from_value"`
+	Value     float64 `json:"value"`
+	Judgement
+	Warnings []string `json:"warnings,omitempty"`
+	// Across says that the two levels are states of the cluster; Blocks then counts the visits to each.
+	Across *Across `json:"across,omitempty"`
+}
+
+// Contrast is one network of a setting held directly against another, in the headline metric: over the builds that both were measured
+// in, without the baseline in between.
+type Contrast struct {
+	Cell  string `json:"cell"`
+	Other string `json:"other"`
+	// Ratio is Cell over Other; it is left out where a ratio means nothing, and the difference stands in its place.
+	Ratio          float64  `json:"ratio,omitzero"`
+	RatioLow       *float64 `json:"ratio_low,omitempty"`
+	RatioHigh      *float64 `json:"ratio_high,omitempty"`
+	Difference     float64  `json:"difference,omitzero"`
+	DifferenceLow  *float64 `json:"difference_low,omitempty"`
+	DifferenceHigh *float64 `json:"difference_high,omitempty"`
+	// Blocks counts the builds behind the interval.
+	Blocks int `json:"blocks"`
+	// PAdjusted is corrected over all contrasts of the setting.
+	PAdjusted *float64 `json:"p_adjusted"`
+	// Cheaper is the cell of the two that is known to cost less, "" where neither is.
+	Cheaper string `json:"cheaper,omitempty"`
+}
+
+// The verdicts on goals.
+const (
+	GoalPass    = "pass"
+	GoalFail    = "fail"
+	GoalUnknown = "unknown" // the interval holds the limit, or there is none
+)
+
+// Goal is something that has to hold of a run's deltas, and whether it does.
+type Goal struct {
+	// Goal is in the language of a study file: "vxlan.p99 < +20%".
+	Goal     string `json:"goal"`
+	Verdict  string `json:"verdict"` // pass, fail, unknown
+	Measured string `json:"measured"`
+}
+
+// Advice is an opportunity: a change with its gain and how to make it, or a run that would tell more.
+type Advice struct {
+	// Kind is "change" (make it), "keep" (leave it as it is), "fix" (of what the doctor found), "last-resort" (a change that gives up a network of the pod's own) or "measure" (run How to know more).
+	Kind string `json:"kind"`
+	Says string `json:"says"`
+	// Why is the evidence: in which settings, with which verdicts.
+	Why string `json:"why"`
+	// Gain is what a change does where it gains most for sure.
+	Gain *Gain `json:"gain,omitempty"`
+	// How and Undo are commands and lines of manifests; a line that begins with "# " says which system the next ones are for.
+	How  []string `json:"how,omitempty"`
+	Undo []string `json:"undo,omitempty"`
+	Risk string   `json:"risk,omitempty"`
+}
+
+// Gain is what a change does to a metric in one setting: after it against before, with intervals.
+type Gain struct {
+	Setting string `json:"setting"`
+	Metric  string `json:"metric"`
+	Unit    string `json:"unit"`
+	Better  string `json:"better"` // lower or higher
+	// Ratio is the value after over the value before; it is left out where a ratio means nothing.
+	Ratio          float64  `json:"ratio,omitzero"`
+	RatioLow       *float64 `json:"ratio_low"`
+	RatioHigh      *float64 `json:"ratio_high"`
+	Difference     float64  `json:"difference"`
+	DifferenceLow  *float64 `json:"difference_low"`
+	DifferenceHigh *float64 `json:"difference_high"`
+}

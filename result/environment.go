@@ -1,6 +1,12 @@
 package result
 
-import "netdelta/unit"
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"netdelta/unit"
+)
 
 // Environment is what a reader needs in order to repeat a run or to tell two runs apart.
 type Environment struct {
@@ -118,4 +124,114 @@ type Link struct {
 	Kind     string          `json:"kind"`
 	MTU      int             `json:"mtu"`
 	Offloads map[string]bool `json:"offloads,omitempty"`
+}
+
+// Cluster is the cluster of machines that a run was measured on.
+type Cluster struct {
+	// Name is what the user calls it: a context of the kubeconfig.
+	Name string `json:"name"`
+	// Version is the version of Kubernetes, as the API server says it.
+	Version string `json:"version,omitempty"`
+	// Network is what joins its pods, and how, as far as it shows: "flannel (vxlan)"; Proxy is how services are resolved:
+	// "iptables", "nftables", "ipvs", "ebpf".
+	Network string `json:"network,omitempty"`
+	// Product is the product of network.Products that this is, "" where none is or where it is not known.
+	Product string `json:"product,omitempty"`
+	Proxy   string `json:"proxy,omitempty"`
+	// Nodes are those that pods of the run stood on, in the order of their names.
+	Nodes []ClusterNode `json:"nodes,omitempty"`
+}
+
+// ClusterNode is a node of a cluster. What could not be found out is left empty.
+type ClusterNode struct {
+	Name    string `json:"name"`
+	Zone    string `json:"zone,omitempty"`
+	Kernel  string `json:"kernel,omitempty"`
+	Arch    string `json:"arch,omitempty"`
+	OS      string `json:"os,omitempty"`
+	Kubelet string `json:"kubelet,omitempty"`
+	// Runtime is what runs the containers: "containerd://1.7.2".
+	Runtime string     `json:"runtime,omitempty"`
+	CPU     CPU        `json:"cpu,omitzero"`
+	Memory  unit.Bytes `json:"memory,omitempty"`
+	Virtual string     `json:"virtual,omitempty"` // as in Environment
+	Clock   string     `json:"clock,omitempty"`   // as in Environment
+}
+
+// Words are what is known of the node, in one line, less its name.
+func (n ClusterNode) Words() string {
+	var parts []string
+	add := func(given bool, format string, values ...any) {
+		if given {
+			parts = append(parts, fmt.Sprintf(format, values...))
+		}
+	}
+	add(n.Kernel != "", "Linux %s", strings.TrimPrefix(n.Kernel, "Linux "))
+	add(n.Arch != "", "%s", n.Arch)
+	add(n.OS != "", "%s", n.OS)
+	add(n.CPU.Count > 0, "%d × %s", n.CPU.Count, n.CPU.Model)
+	add(n.Memory > 0, "%v", n.Memory)
+	add(n.Virtual != "", "virtual machine (%s)", n.Virtual)
+	add(n.Kubelet != "", "kubelet %s", n.Kubelet)
+	add(n.Runtime != "", "%s", n.Runtime)
+	add(n.Zone != "", "zone %s", n.Zone)
+	return strings.Join(parts, ", ")
+}
+
+// Words name the cluster, and what it is.
+func (c Cluster) Words() string {
+	if c.Version == "" {
+		return c.Name
+	}
+	return c.Name + ", Kubernetes " + c.Version
+}
+
+// LinkUse is how much of a bond's traffic one of its links carried in the bursts of a trial.
+type LinkUse struct {
+	// Device sent the bytes, one of several that belong to Bond: "node0/eth0p1" of "node0/eth0", and at the far ends of the same
+	// links "switch/node0p1" of "switch/node0".
+	Device string `json:"device"`
+	Bond   string `json:"bond"`
+	// Sent is in bytes, with all headers; Share is its part of what all links of the bond sent, from 0 to 1.
+	Sent  int64   `json:"sent"`
+	Share float64 `json:"share"`
+	// Rate is what the link is limited to; zero is unlimited.
+	Rate unit.BitsPerSecond `json:"rate,omitempty"`
+}
+
+// LinkShare is how much of a bond's traffic one of its links carried in a cell, over all builds.
+type LinkShare struct {
+	Cell    string `json:"cell"`
+	Network string `json:"network"`
+	Setting
+	// Bond and Device are as in LinkUse.
+	Bond   string `json:"bond"`
+	Device string `json:"device"`
+	// Share is the median over builds, from 0 to 1, ShareLow and ShareHigh the least and the most.
+	Share     float64 `json:"share"`
+	ShareLow  float64 `json:"share_low"`
+	ShareHigh float64 `json:"share_high"`
+	// Used is the part of the link's rate that was used, the median over builds; 0 where the link has no rate. A little more
+	// than 1 is what the link took at once when a burst began.
+	Used float64 `json:"used,omitempty"`
+	// Builds is how many the figures rest on.
+	Builds int `json:"builds"`
+}
+
+// Reconfigured is why a burst is left out that was measured with another configuration than its network's.
+const Reconfigured = "configuration changed"
+
+// ConfigChange is something that changed in the configuration of a testbed while a trial was measured.
+type ConfigChange struct {
+	// Device is what it belongs to: "pod0/eth0", or "node0" for the namespace as a whole.
+	Device string `json:"device"`
+	// Setting names it: "tx-tcp-segmentation", "mtu", "qdisc root", "firewall", "route default", "net.ipv4.tcp_sack".
+	Setting string `json:"setting"`
+	Was     string `json:"was"`
+	Is      string `json:"is"`
+	// At is when the kernel told of it; zero where it was only found in the end.
+	At time.Time `json:"at,omitzero"`
+	// After is the last round that was over before, Before the first that was not; -1 is none, or not known.
+	After  int `json:"after_round"`
+	Before int `json:"before_round"`
 }

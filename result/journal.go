@@ -1,11 +1,16 @@
 package result
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -201,3 +206,78 @@ func (j *Journal) lock() error {
 }
 
 var _ io.Closer = (*Journal)(nil)
+
+// CountFile says how many trials the journal holds. A journal that is cut between two lines looks whole by itself; the record of a run
+// knows the number only once the run has ended, and a killed run has none.
+const CountFile = "trials.count"
+
+// openCount opens the file for writing, and makes it if there is none.
+func openCount(files *Files) (*os.File, error) {
+	file, err := files.open(CountFile, os.O_WRONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		file, err = files.root.OpenFile(CountFile, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	}
+	if err != nil {
+		return nil, explain(fmt.Errorf("count the trials: %w", at(files.name(CountFile), err)))
+	}
+	return file, nil
+}
+
+// writeCount is called when a trial is on disk, so that the number is never above what the journal has held. It need not be on disk
+// itself, and that it can't be written loses no trial.
+func (j *Journal) writeCount() {
+	if j.counter != nil {
+		_, _ = j.counter.WriteAt(fmt.Appendf(nil, "%-12d\n", j.held), 0)
+	}
+}
+
+// counted is how many trials the journal has held, 0 where that is not known. It must be asked before the journal is read, which
+// another program may be writing.
+func (f *Files) counted() int {
+	text, err := f.Read(CountFile, countMost)
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// countMost is the greatest size of the file that is read.
+const countMost = 64
+
+// Each line of a journal ends in a checksum of all that stands before it, as the last field of its object: programs that don't know
+// of it read the line as ever.
+const (
+	sealKey  = `,"crc32c":"`
+	sealEnd  = `"}`
+	sealSize = len(sealKey) + 8 + len(sealEnd)
+)
+
+// errUnsealed says that a line has no checksum.
+var errUnsealed = errors.New("it has no checksum")
+
+// seal adds the checksum to a JSON object.
+func seal(line []byte) []byte {
+	body := bytes.TrimSuffix(line, []byte("}"))
+	return fmt.Appendf(body, sealKey+"%08x"+sealEnd, checksum(body))
+}
+
+// checksum is CRC-32C, which finds every error of up to 32 bits in a row and, at the length of a line, of up to 3 bits anywhere.
+func checksum(body []byte) uint32 { return crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)) }
+
+// checkSeal returns an error unless a line is as it was written, and errUnsealed where that can't be told: netdelta has written
+// lines without a checksum.
+func checkSeal(line []byte) error {
+	at := len(line) - sealSize
+	if at < 0 || !bytes.HasPrefix(line[at:], []byte(sealKey)) || !bytes.HasSuffix(line, []byte(sealEnd)) {
+		return errUnsealed
+	}
+	body, want := line[:at], line[at+len(sealKey):len(line)-len(sealEnd)]
+	if have := fmt.Sprintf("%08x", checksum(body)); have != string(want) {
+		return fmt.Errorf("its checksum is %s, and it was written with %s: the line was changed", have, want)
+	}
+	return nil
+}

@@ -1,8 +1,11 @@
 package result
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"netdelta/unit"
@@ -103,4 +106,132 @@ func exactShare(share float64) string {
 		percent = "0" + percent
 	}
 	return percent + "%"
+}
+
+// Factors are what effects are taken of, in the order in which they are shown: every condition, and the parameters that
+// leave the load as it is. Message, connections and rates are not factors: another load is another question.
+func Factors() []string {
+	return []string{
+		"link.rate", "link.delay", "link.loss", "link.nodes", "bond", "offload.tso", "offload.gso", "offload.gro", "offload.lro", "rps", "policy", "service",
+		"from", "encryption", "qos", "mtu", "family", "cpu", "busy_poll", "congestion_control", "nagle", "engine",
+		"storage_class",
+	}
+}
+
+// Level is the level of one of Factors. One that is not set is named by what it then is: "none" for a policy.
+func (p Params) Level(factor string) string {
+	all := p.Conditions.Levels()
+	if i := slices.IndexFunc(all, func(l Level) bool { return l.Factor == factor }); i >= 0 {
+		return all[i].Value
+	}
+	if factor == "bond" {
+		return "1 link"
+	}
+	for _, d := range Parameters() {
+		switch {
+		case d.Factor != factor:
+		case p.Given(d) && !strings.HasPrefix(d.Field, "Conditions."):
+			return exact(d.Kind, p.Get(d))
+		default:
+			return cmp.Or(d.Unset, d.Usual, "default")
+		}
+	}
+	return "default"
+}
+
+// Without are the parameters with one of Factors left open: two that differ in it alone are then the same.
+func (p Params) Without(factor string) Params {
+	for _, d := range shared() {
+		if d.Factor == factor {
+			p = p.With(d, d.Kind.Zero())
+		}
+	}
+	p.Conditions = p.Conditions.Plain()
+	return p
+}
+
+// shared are the parameters that no workload declares.
+var shared = sync.OnceValue(func() []Parameter { return Parameters() })
+
+// Load are the parameters with all of Factors left open: what the workload itself is asked to do.
+func (p Params) Load() Params {
+	return Params{
+		Message: p.Message, Connections: p.Connections, Rate: p.Rate, Search: p.Search, RequestRate: p.RequestRate,
+		File: p.File, Reconnect: p.Reconnect, Own: p.Own, Clients: p.Clients, Target: p.Target,
+	}
+}
+
+// Setting is what a cell and its baseline have in common: everything but the network and how the server is named. Deltas
+// are taken within a setting, and a table shows one. It can be compared and used as a key.
+type Setting struct {
+	Workload  string    `json:"workload"`
+	Params    Params    `json:"params"`
+	Placement Placement `json:"placement"`
+}
+
+// Regime is how a workload of requests and responses keeps its processors; "" for other workloads, and where the ends are not pinned.
+func (s Setting) Regime() string {
+	if !HasRegimes(s.Workload) {
+		return ""
+	}
+	return s.Params.Regime()
+}
+
+// Setting is the cell's setting.
+func (c Cell) Setting() Setting { return Setting{c.Workload, c.Params, c.Placement} }
+
+// Settings lists the settings of cells in the order in which they first occur.
+func Settings(cells []Cell) []Setting {
+	var list []Setting
+	seen := map[Setting]bool{}
+	for _, c := range cells {
+		if s := c.Setting(); !seen[s] {
+			seen[s] = true
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// How requests and responses keep the processors that their ends are pinned to. A record has it as Params.CPU and Params.RequestRate.
+const (
+	RegimeSaturated = "saturated" // both ends on one, a request after the other
+	RegimeWaking    = "waking"    // on two, each of which wakes for every message
+	RegimePaced     = "paced"     // on two, requests at the rate that was asked for: an open loop
+)
+
+// regimeKey is the key of the one parameter that is no field: it stands for the processors and the rate of requests.
+const regimeKey = "regime"
+
+// HasRegimes says whether a workload is of requests and responses, which have regimes.
+func HasRegimes(workload string) bool { return strings.HasSuffix(workload, "rr") }
+
+// Regime is the regime of requests and responses; "" where their ends are not pinned. One that is paced may have both ends on one
+// processor: CPU says so.
+func (p Params) Regime() string {
+	switch {
+	case p.CPU != "same" && p.CPU != "two":
+		return ""
+	case p.RequestRate > 0:
+		return RegimePaced
+	case p.CPU == "same":
+		return RegimeSaturated
+	}
+	return RegimeWaking
+}
+
+// inRegime are the parameters in a regime, "" for none. Only one that is paced has a rate of requests.
+func (p Params) inRegime(regime string) Params {
+	if regime != RegimePaced {
+		p.RequestRate = 0
+	}
+	switch regime {
+	case RegimeSaturated:
+		p.CPU = "same"
+	case RegimeWaking, RegimePaced:
+		p.CPU = "two"
+	default:
+		p.CPU = ""
+	}
+	return p
 }

@@ -1,6 +1,10 @@
 package result
 
-import "netdelta/unit"
+import (
+	"time"
+
+	"netdelta/unit"
+)
 
 // Path is the proof that a trial's packets went the way that its network says.
 type Path struct {
@@ -71,4 +75,81 @@ type Sockets struct {
 	ReceiveBuffer unit.Bytes `json:"receive_buffer"`
 	// Server is TCP_INFO of the server's end; nil without TCP.
 	Server *TCPInfo `json:"server,omitempty"`
+}
+
+// Service is a daemon that served a trial.
+type Service struct {
+	Name    string `json:"name"` // "ceph-osd.1"
+	Pod     string `json:"pod"`
+	Version string `json:"version,omitempty"`
+	// Memory is its resident set at the end of the trial.
+	Memory unit.Bytes `json:"memory"`
+	// Restarts is how often it had to be started again since the run began.
+	Restarts int `json:"restarts,omitempty"`
+}
+
+// Disk is what a server's storage does without a network, measured before its clients came, with the operation, block size
+// and depth of the trial.
+type Disk struct {
+	Rate       float64            `json:"rate"` // operations per second
+	Throughput unit.BitsPerSecond `json:"throughput"`
+	P50        time.Duration      `json:"p50_ns"`
+	P99        time.Duration      `json:"p99_ns"`
+}
+
+// Replication is what a cluster measured of its own replication during a trial (Galera's wsrep_evs_repl_latency): the time
+// from sending a message to all nodes until each has it.
+type Replication struct {
+	Min     time.Duration `json:"min_ns"`
+	Mean    time.Duration `json:"mean_ns"`
+	Max     time.Duration `json:"max_ns"`
+	Samples int64         `json:"samples"`
+}
+
+// What can bound a workload.
+const (
+	BoundLink    = "link"
+	BoundCPU     = "cpu"
+	BoundDisk    = "disk"
+	BoundLatency = "latency" // it waits for answers, and nothing is busy: the usual state of one request at a time
+)
+
+// Bound is what kept a workload from doing more, with the shares that it follows from. Shares are 0 to 1, and -1 where they
+// could not be read.
+type Bound struct {
+	By   string  `json:"by"`   // link, cpu, disk or latency
+	Link float64 `json:"link"` // of the most used direction of an underlay link's rate
+	CPU  float64 `json:"cpu"`  // of the processors that the workload may run on
+	Disk float64 `json:"disk"` // of what the storage does without a network
+}
+
+// Whether what a network adds to a request matters: is beyond the run's margin.
+const (
+	MattersYes     = "yes"
+	MattersNo      = "no"
+	MattersUnknown = "unknown"
+)
+
+// Request is a request of the user's own, with what each network is of it.
+type Request struct {
+	Took   float64        `json:"took"`  // in nanoseconds
+	Calls  int            `json:"calls"` // across the network, one after the other
+	Shares []RequestShare `json:"shares"`
+}
+
+// RequestShare is what one network adds to a request, against the baseline.
+type RequestShare struct {
+	Network  string `json:"network"`
+	Baseline string `json:"baseline"`
+	Setting
+	Path string `json:"path"`
+	// Added is what all calls take more, in nanoseconds, and Share what part of the request that is. They have intervals where the delta
+	// that they rest on has one.
+	Added     float64  `json:"added"`
+	AddedLow  *float64 `json:"added_low"`
+	AddedHigh *float64 `json:"added_high"`
+	Share     float64  `json:"share"`
+	ShareLow  *float64 `json:"share_low"`
+	ShareHigh *float64 `json:"share_high"`
+	Matters   string   `json:"matters"` // yes, no, unknown
 }

@@ -136,7 +136,7 @@ func refine(s *jsonschema.Schema, t reflect.Type, comments map[string]string) {
 // comments returns the doc comments of this package's types and fields by name.
 func comments() (map[string]string, error) {
 	found := map[string]string{}
-	for _, name := range []string{"record.go", "advice.go", "params.go", "environment.go", "comparison.go", "conditions.go", "effect.go", "exact.go"} {
+	for _, name := range []string{"record.go", "params.go", "environment.go", "comparison.go", "conditions.go", "trial.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
 			return nil, err

@@ -1,8 +1,12 @@
 package result
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
+	"os"
 )
 
 // ID names the trial within its run: its cell and its build.
@@ -63,4 +67,182 @@ func (b Bursts) validate() error {
 func (b Bursts) complete() Bursts {
 	b.Round, b.Start, b.Duration = orEmpty(b.Round), orEmpty(b.Start), orEmpty(b.Duration)
 	return b
+}
+
+// Trials are the trials of a run, in the order of its journal. They may take more memory than there is: each is read when it is asked
+// for. Several goroutines may ask at a time.
+type Trials interface {
+	Len() int
+	// Trial reads one, which the caller does not change. One that can't be read any more has failed, and says why.
+	Trial(i int) *Trial
+}
+
+// Each reads one trial after the other; nil has none.
+func Each(trials Trials) iter.Seq[*Trial] {
+	return func(yield func(*Trial) bool) {
+		for i := 0; trials != nil && i < trials.Len(); i++ {
+			if !yield(trials.Trial(i)) {
+				return
+			}
+		}
+	}
+}
+
+// All reads all trials.
+func All(trials Trials) []Trial {
+	list := make([]Trial, 0, trials.Len())
+	for t := range Each(trials) {
+		list = append(list, *t)
+	}
+	return list
+}
+
+// List are trials in memory.
+type List []Trial
+
+// Len implements Trials.
+func (l List) Len() int { return len(l) }
+
+// Trial implements Trials.
+func (l List) Trial(i int) *Trial { return &l[i] }
+
+// Stored are the trials of a journal that stay on disk. They can be read for as long as their folder is open.
+type Stored struct {
+	// Torn and Counted are as in Contents.
+	Torn    string
+	Counted int
+	file    *os.File
+	name    string
+	lines   []storedLine
+	columns []string // columnNames
+}
+
+// storedLine is where a trial is in its journal.
+type storedLine struct {
+	cell  string
+	build int
+	at    int64
+	size  int
+}
+
+// Stored reads the journal, as Trials does, and leaves its trials there. Each is shown to see with its place in the journal, from 0, while
+// others are being shown to it; see must not change it, and must copy what it keeps of its bursts.
+func (f *Files) Stored(see func(i int, t *Trial)) (*Stored, error) {
+	file, err := f.Open(TrialsFile)
+	if err != nil {
+		return nil, unreadable(f.path, f, err)
+	}
+	f.reading = append(f.reading, file)
+	s := &Stored{file: file, name: f.name(TrialsFile), Counted: f.counted()}
+	at := int64(0)
+	lines := newLines(file, s.name)
+	lines.see, s.columns = see, lines.columns
+	_, s.Torn, err = lines.each(func(l *journalLine) {
+		s.lines = append(s.lines, storedLine{l.trial.Cell, l.trial.Build, at, len(l.text)})
+		at += int64(len(l.text))
+	})
+	if err != nil {
+		return nil, f.newer(err)
+	}
+	return s, nil
+}
+
+// Len implements Trials.
+func (s *Stored) Len() int { return len(s.lines) }
+
+// Trial implements Trials.
+func (s *Stored) Trial(i int) *Trial {
+	line := s.lines[i]
+	text := make([]byte, line.size)
+	var t Trial
+	_, err := io.ReadFull(io.NewSectionReader(s.file, line.at, int64(line.size)), text)
+	if err == nil {
+		text = bytes.TrimSuffix(text, []byte("\n"))
+		d := lineDecoder{columns: s.columns}
+		err = d.read(&t, text, checkSeal(text) == nil)
+	}
+	if err != nil {
+		return &Trial{Schema: Schema, Cell: line.cell, Role: RoleCell, Build: line.build, Failed: fmt.Sprintf("read it from %s again: %v", s.name, err)}
+	}
+	return &t
+}
+
+var (
+	_ Trials = List(nil)
+	_ Trials = (*Stored)(nil)
+)
+
+// Drop is how many packets were dropped in one place of a testbed.
+type Drop struct {
+	// Device is where: "node0/eth0". Queue is the queueing discipline that did it: "netem"; "" is the device itself.
+	Device  string `json:"device"`
+	Queue   string `json:"queue,omitempty"`
+	Packets uint64 `json:"packets"`
+}
+
+// Exact says of a run that it was measured in guests whose clock counts instructions: each build is a guest of its own,
+// whose seed decides where the kernel and the programs lie in memory and how their hash tables are salted. The spread over
+// seeds is what the interval of a delta is.
+type Exact struct {
+	// Seeds are the seeds of the guests, in the order of builds.
+	Seeds []uint64 `json:"seeds"`
+	// PerInstruction is how many nanoseconds the guest's clock goes on with each instruction.
+	PerInstruction float64 `json:"ns_per_instruction"`
+	// Transactions is how many were measured of each cell in each build.
+	Transactions int `json:"transactions"`
+	// Emulator, Processor and Image name what the count depends on: QEMU's version, the processor that it emulates, and the
+	// guest's image (a hash of all that is in it).
+	Emulator  string `json:"emulator"`
+	Processor string `json:"processor"`
+	Image     string `json:"image"`
+}
+
+// ExactTrial is what a trial counted, as medians over its transactions.
+type ExactTrial struct {
+	Seed uint64 `json:"seed"`
+	// Request and Response are the instructions from before a message is sent until the other end has all of it; RoundTrip
+	// is both.
+	Request   float64 `json:"request_instructions"`
+	Response  float64 `json:"response_instructions"`
+	RoundTrip float64 `json:"round_trip_instructions"`
+}
+
+// ExactMargin is within how much two exact figures count as the same, as a share: above what seeds differ by, and below what
+// a single firewall rule costs.
+const ExactMargin = 0.001
+
+// ExactComparison compares this run, which measured time, with an exact run of the same networks.
+type ExactComparison struct {
+	// Run names the exact run; Exact is how it counted.
+	Run      string         `json:"run"`
+	Exact    Exact          `json:"exact"`
+	Settings []ExactSetting `json:"settings"`
+	// Correlation is the median of the settings' rank correlations; left out where no setting has one.
+	Correlation *float64 `json:"rank_correlation,omitempty"`
+}
+
+// ExactSetting is one setting that both runs have, in the headline metric.
+type ExactSetting struct {
+	Setting
+	Baseline string         `json:"baseline"`
+	Metric   string         `json:"metric"`
+	Networks []ExactNetwork `json:"networks"`
+	// Correlation is Spearman's, from -1 to 1, over the networks; left out with fewer than three.
+	Correlation *float64 `json:"rank_correlation,omitempty"`
+}
+
+// ExactNetwork is a network in both runs: its ratio to the baseline by time and by instructions, and its place among the
+// networks of the setting, the cheapest first; networks of equal cost share a place.
+type ExactNetwork struct {
+	Network    string  `json:"network"`
+	Native     float64 `json:"native_ratio"`
+	Exact      float64 `json:"exact_ratio"`
+	NativeRank float64 `json:"native_rank"`
+	ExactRank  float64 `json:"exact_rank"`
+	// NativeVerdict and ExactVerdict are those on its deltas.
+	NativeVerdict string `json:"native_verdict"`
+	ExactVerdict  string `json:"exact_verdict"`
+	// Request and Response are how many instructions it adds to either direction.
+	Request  float64 `json:"request_instructions"`
+	Response float64 `json:"response_instructions"`
 }

@@ -106,3 +106,111 @@ func MedianInterval(x []float64, confidence float64) (low, high float64, ok bool
 	sorted := slices.Sorted(slices.Values(x))
 	return sorted[cut], sorted[n-1-cut], true
 }
+
+// Variance splits the variance of one round's delta by origin: squares of the natural log scale, each zero or more.
+// It tells where more measuring pays: builds, rounds, or longer bursts.
+type Variance struct {
+	Builds float64 // between builds: what is left when every build is measured for ever
+	Rounds float64 // between rounds of one build, beyond what the bursts' own scatter explains
+	Bursts float64 // within bursts, by Build.Within: what longer bursts would remove; 0 when that was not measured
+}
+
+// Total is the variance of the delta of one round of a random build.
+func (v Variance) Total() float64 { return v.Builds + v.Rounds + v.Bursts }
+
+// split estimates the components by moments: what rounds scatter about their build's location, and what builds
+// scatter beyond that. Rounds that resemble their neighbours say less than their number, so the share of a build's
+// variance that rounds explain is scaled by their autocorrelation time.
+//
+// The scatter of rounds is winsorized where the location is trimmed (Tukey and McLaughlin 1963): the variance as the
+// estimate feels it. With the plain one, a few stalled rounds would make every plan hopeless.
+func split(builds []Build, locations []float64) Variance {
+	if len(builds) == 0 {
+		return Variance{}
+	}
+	series := make([][]float64, len(builds))
+	var squares, freedom, halves, measured, explained float64
+	var room []float64
+	for i, b := range builds {
+		share := 0.0
+		if b.paired() {
+			share = trim
+		}
+		series[i] = winsorized(b.Deltas, share, &room)
+		squares += squareSum(series[i])
+		freedom += float64(len(b.Deltas) - 1)
+		halves += squareSum(winsorized(b.Within, share, &room))
+		measured += float64(max(0, len(b.Within)-1))
+	}
+	v, between := Variance{}, 0.0
+	if len(locations) > 1 {
+		between = sampleVariance(locations)
+	}
+	if freedom > 0 {
+		v.Rounds = squares / freedom
+		stretch := correlationTime(series)
+		for _, b := range builds {
+			explained += v.Rounds * min(stretch/float64(len(b.Deltas)), 1) / float64(len(builds))
+		}
+	}
+	v.Builds = max(0, between-explained)
+	if measured > 0 {
+		// The halves of a burst each vary twice as much as the whole, and their difference four times.
+		v.Bursts = min(halves/measured/4, v.Rounds)
+		v.Rounds -= v.Bursts
+	}
+	return v
+}
+
+// winsorized is the series about its mean, with the share of its values at either end moved in to the nearest that
+// is kept, scaled so that its sample variance over n is the variance of the trimmed mean. It sorts in room.
+func winsorized(x []float64, share float64, room *[]float64) []float64 {
+	if len(x) == 0 {
+		return nil
+	}
+	*room = append((*room)[:0], x...)
+	sorted := *room
+	order.Sort(sorted)
+	cut := int(share * float64(len(x)))
+	low, high := sorted[cut], sorted[len(x)-1-cut]
+	kept := 1 - 2*float64(cut)/float64(len(x))
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = min(max(v, low), high)
+	}
+	mean := Mean(out)
+	for i := range out {
+		out[i] = (out[i] - mean) / kept
+	}
+	return out
+}
+
+func squareSum(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v * v
+	}
+	return sum
+}
+
+// correlationTime is how many rounds say as much as one independent round: 1 + 2*(r1 + r2 + ...), the sum ending at
+// the first autocorrelation below 0.05 (and at a quarter of the rounds), pooled over builds. Each series is centered.
+func correlationTime(series [][]float64) float64 {
+	time := 1.0
+	for lag := 1; ; lag++ {
+		var own, cross float64
+		for _, x := range series {
+			if lag > len(x)/4 {
+				continue
+			}
+			own += squareSum(x)
+			for r := lag; r < len(x); r++ {
+				cross += x[r] * x[r-lag]
+			}
+		}
+		if own == 0 || cross/own < 0.05 {
+			return time
+		}
+		time += 2 * cross / own
+	}
+}

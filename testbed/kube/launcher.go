@@ -2,10 +2,15 @@ package kube
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +19,7 @@ import (
 	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/testbed/kube/inside"
 )
 
 // Launcher makes the pods of a run and starts programs in them. It is safe for concurrent use.
@@ -164,3 +170,106 @@ func (p *LivePod) start(ctx context.Context, cmd testbed.Command) (*stream, erro
 func (p *LivePod) Delete() error {
 	return p.launcher.cluster.deletePod(p.place.Namespace, p.place.Pod)
 }
+
+// order is the command line by which netdelta starts a program in a pod. Where the user of this machine keeps files means nothing there.
+func order(at ContainerRef, cmd testbed.Command) []string {
+	env := slices.DeleteFunc(slices.Clone(cmd.Env), func(e string) bool {
+		return strings.HasPrefix(e, "HOME=") || strings.HasPrefix(e, "XDG_CACHE_HOME=")
+	})
+	return task(at, inside.Start, inside.Order{Path: cmd.Path, Args: cmd.Args, Env: env, CPUs: cmd.CPUs})
+}
+
+// task is the command line of a task in a pod. Parameters that are not text are given to it as JSON.
+func task(at ContainerRef, name string, params ...any) []string {
+	argv := []string{at.Program, inside.Verb, name}
+	for _, p := range params {
+		text, is := p.(string)
+		if !is {
+			data, _ := json.Marshal(p) // plain data, for which it never fails
+			text = string(data)
+		}
+		argv = append(argv, text)
+	}
+	return argv
+}
+
+// started reads what a program that is started says first.
+func started(line []byte) (pid int, err error) {
+	var s inside.Started
+	if err := json.Unmarshal(line, &s); err != nil {
+		return 0, fmt.Errorf("what is there is not this netdelta: it said %.80q; give the image of this version, or --base-image", line)
+	}
+	if s.Error != "" {
+		return 0, errors.New(s.Error)
+	}
+	return s.PID, nil
+}
+
+// Keys of labels and annotations on every object that netdelta makes in a cluster.
+const (
+	// LabelManagedBy marks an object as netdelta's: its value is ManagedBy.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	// LabelRun is the run that an object belongs to, as text of a RunID.
+	LabelRun = "netdelta.dev/run"
+	// LabelRole is what an object is for: one of the roles below.
+	LabelRole = "netdelta.dev/role"
+	// LabelTestbed tells the testbeds of a run apart: a number, counted from 0 in each run.
+	LabelTestbed = "netdelta.dev/testbed"
+	// LabelPod tells the pods of a testbed apart: a number, counted from 0 in each testbed. Services select by it.
+	LabelPod = "netdelta.dev/pod"
+
+	// ManagedBy is the value of LabelManagedBy.
+	ManagedBy = "netdelta"
+)
+
+// Role is the value of LabelRole.
+type Role string
+
+// The roles of objects.
+const (
+	RoleClient    Role = "client"     // a pod that sends what is measured
+	RoleServer    Role = "server"     // a pod that answers
+	RoleService   Role = "service"    // a Service in front of a server
+	RoleNodeAgent Role = "node-agent" // a pod that looks at the devices of its node
+	RoleNode      Role = "node"       // a privileged pod that makes nodes of testbeds on its node
+	RolePolicy    Role = "policy"     // a NetworkPolicy
+	RoleVolume    Role = "volume"     // a claim for a volume
+	RoleLease     Role = "lease"      // the Lease that says that a run is under way
+)
+
+// RunID tells the runs in a cluster apart: eight hexadecimal digits.
+type RunID string
+
+// runIDBytes is the length of a RunID before it is written as digits.
+const runIDBytes = 4
+
+// NewRunID draws one.
+func NewRunID() RunID {
+	var b [runIDBytes]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return RunID(hex.EncodeToString(b[:]))
+}
+
+// ParseRunID reads one, as it stands in a label. The error says what is wrong with the text.
+func ParseRunID(text string) (RunID, error) {
+	if len(text) != hex.EncodedLen(runIDBytes) || strings.Trim(text, "0123456789abcdef") != "" {
+		return "", fmt.Errorf("run %q: %w", text, errRunID)
+	}
+	return RunID(text), nil
+}
+
+var errRunID = errors.New("need eight digits of 0-9 and a-f")
+
+// Labels mark an object of the run. The map is the caller's, to add to.
+func (r RunID) Labels(role Role) map[string]string {
+	return map[string]string{LabelManagedBy: ManagedBy, LabelRun: string(r), LabelRole: string(role)}
+}
+
+// Name makes the name of an object of the run: netdelta-RUN-rest.
+func (r RunID) Name(rest string) string { return "netdelta-" + string(r) + "-" + rest }
+
+// Selector is the label selector of all objects of the run.
+func (r RunID) Selector() string { return LabelRun + "=" + string(r) + "," + SelectAll }
+
+// SelectAll is the label selector of all objects of all runs.
+const SelectAll = LabelManagedBy + "=" + ManagedBy + "," + LabelRun

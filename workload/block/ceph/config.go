@@ -1,8 +1,12 @@
+// Package ceph is a small Ceph cluster, as a store of the workload block: a monitor and OSDs in a pod each, three as a
+// rule, which keep every block three times, with their data in memory. What all pods have to agree on follows from their addresses, so that each
+// starts its daemons by itself.
 package ceph
 
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -11,6 +15,8 @@ import (
 
 	"netdelta/internal/daemon"
 	"netdelta/unit"
+	"netdelta/workload"
+	"netdelta/workload/tool/fio"
 )
 
 // Names within the cluster.
@@ -121,3 +127,49 @@ func makeImage(ctx context.Context, h *daemon.Sandbox) error {
 
 // mebibytes is a size as Ceph's programs take it.
 func mebibytes(size unit.Bytes) string { return fmt.Sprintf("%dM", int64(size/unit.MiB)) }
+
+// Engine is fio's, for images of Ceph.
+const Engine = "rbd"
+
+// Attach readies a client's home, sees that the image is there, and says how fio reaches it.
+func Attach(ctx context.Context, h *daemon.Sandbox, at workload.Member) (fio.Target, error) {
+	fail := func(err error) (fio.Target, error) {
+		return fio.Target{}, fmt.Errorf("reach the Ceph cluster whose monitor is at %s: %w", monitorAddress(at.Peers), err)
+	}
+	if err := check(at.Peers); err != nil {
+		return fio.Target{}, fmt.Errorf("reach a Ceph cluster: %w", err)
+	}
+	if err := h.Write(folder+"/ceph.conf", config(h.Path, at.Peers, -1), 0o644, ""); err != nil {
+		return fail(err)
+	}
+	if err := Whole(ctx, h); err != nil {
+		return fail(err)
+	}
+	return fio.Target{
+		Engine:  Engine,
+		Options: []string{"clientname=" + User, "pool=" + Pool, "rbdname=" + Image},
+		Env:     environment(h),
+	}, nil
+}
+
+// Whole returns an error unless all of the image is there, as it was filled. The home is a client's that Attach has readied.
+func Whole(ctx context.Context, h *daemon.Sandbox) error {
+	text, err := run(ctx, h, "rbd", "diff", "--format", "json", Pool+"/"+Image)
+	if err != nil {
+		return err
+	}
+	var extents []struct {
+		Length unit.Bytes `json:"length"`
+	}
+	if err := json.Unmarshal(text, &extents); err != nil {
+		return fmt.Errorf("what rbd says of the image: %w: %.200q", err, text)
+	}
+	var there unit.Bytes
+	for _, e := range extents {
+		there += e.Length
+	}
+	if there != ImageSize {
+		return fmt.Errorf("of its image %v are there, where %v were written: what was measured since is not of the same data", there, ImageSize)
+	}
+	return nil
+}

@@ -1,2 +1,0 @@
-// Package result holds the records of a run: cells, trials, deltas, the environment, and the journal that keeps them on disk.
-package result
