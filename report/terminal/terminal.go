@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -185,4 +186,193 @@ func ended(how string) string {
 		"failed":           "failed before its end",
 		"running":          "not finished",
 	}[how], how)
+}
+
+// WriteComparison prints what changed between two runs on w, which is the terminal t: first what differs between their
+// environments, then a table for each setting, last the outcome in a sentence, for readers of the end of a log.
+func WriteComparison(w io.Writer, c result.Comparison, t ui.Terminal) error {
+	buffer := bufio.NewWriter(w)
+	p := &page{w: buffer, terminal: t}
+	p.line(piece{"compare", ui.Bold})
+	p.entry("old", comparedRun(c.Old))
+	p.entry("new", comparedRun(c.New))
+	p.differences(c)
+	for _, g := range insight.Groups(c) {
+		p.changes(c, g)
+	}
+	if len(c.Unpaired)+len(c.Notes) > 0 || len(comparisonWarnings(c)) > 0 {
+		p.title("What else to know", "")
+		p.list("only in", lonely(c))
+		p.list("note", c.Notes)
+		p.list("warning", comparisonWarnings(c))
+	}
+	p.line()
+	style := verdictStyle(c.Verdict)
+	if style == ui.Yellow { // nothing is known
+		style = ui.Plain
+	}
+	for _, line := range ui.Wrap(p.terminal.Text(c.Says), p.terminal.Width) {
+		p.line(piece{line, style})
+	}
+	return buffer.Flush()
+}
+
+// comparedRun is a run in a line.
+func comparedRun(r result.ComparedRun) string {
+	parts := []string{r.Run, r.Started.UTC().Format("2006-01-02 15:04 UTC"), r.Testbed, unit.Counted(r.Builds, "build"), ended(r.Ended)}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
+}
+
+// arrow stands between what was and what is.
+func (p *page) arrow() string {
+	if p.terminal.Unicode {
+		return "→"
+	}
+	return "->"
+}
+
+// whereMost is how many devices a difference names.
+const whereMost = 3
+
+// differences says how the runs' environments differ.
+func (p *page) differences(c result.Comparison) {
+	p.title("What differs between the runs", "")
+	if words.Elsewhere(c) == "" {
+		p.paragraph(piece{}, words.Alike(c))
+	}
+	label := ""
+	for _, d := range c.Differences {
+		text := d.What + ": " + words.Recorded(d.Old) + " " + p.arrow() + " " + words.Recorded(d.New)
+		if n := len(d.Where); n > whereMost {
+			text += fmt.Sprintf(" (%s and %d more)", strings.Join(d.Where[:whereMost], ", "), n-whereMost)
+		} else if n > 0 {
+			text += " (" + strings.Join(d.Where, ", ") + ")"
+		}
+		shown := d.Group
+		if shown == label {
+			shown = ""
+		}
+		label = d.Group
+		p.entry(shown, text)
+	}
+	if words.Elsewhere(c) != "" {
+		p.paragraph(piece{}, "So only deltas are compared, each against the baseline of its own run.")
+	}
+}
+
+// changes prints the table of a group.
+func (p *page) changes(c result.Comparison, g insight.Group) {
+	first := g.Changes[0]
+	title := words.Load(first.Setting) + " · " + words.At(first.Placement) + " · " + first.Metric
+	if !first.Headline {
+		title += " (reported, not judged)"
+	}
+	context := words.Context(g, c, p.arrow())
+	if ui.Columns(p.terminal.Text(title+context))+2 <= p.terminal.Width {
+		p.title(title, context)
+	} else {
+		p.title(title, "")
+		p.paragraph(piece{}, context)
+	}
+	t := table{confidence: c.Confidence, exact: c.Exact}
+	for _, change := range g.Changes {
+		t.deltas = append(t.deltas, insight.ChangeAsDelta(change))
+	}
+	p.grid(p.comparisonLayout(t, g), t.deltas, insight.MarginOf(c, first), t.style)
+}
+
+// comparisonLayout chooses the columns before and after the bar.
+func (p *page) comparisonLayout(t table, g insight.Group) layout {
+	cells := func(title string, right bool, text func(c result.Change) string) column {
+		made := column{title: title, right: right}
+		for _, c := range g.Changes {
+			made.cells = append(made.cells, piece{text(c), ui.Plain})
+		}
+		return made
+	}
+	interval := t.intervalColumn()
+	for i, c := range g.Changes {
+		if !insight.HasInterval(t.deltas[i]) {
+			interval.cells[i].text = fmt.Sprintf("%d and %d of %d builds", c.Old.Blocks, c.New.Blocks, c.Need)
+		}
+	}
+	against := p.against(g.Changes[0].Baseline)
+	was := cells("old "+against, true, func(c result.Change) string { return words.Against(c.Old, c.Unit) })
+	is := cells("new "+against, true, func(c result.Change) string { return words.Against(c.New, c.Unit) })
+	name, moved, last := p.nameColumn(t), t.costColumn("change"), []column{t.verdictColumn()}
+	head := []column{name, moved, interval}
+	return p.choose(
+		layout{before: head, after: []column{was, is, last[0]}, least: barLeast}, layout{before: head, after: last, least: barLeast},
+		layout{before: head, after: last}, layout{before: []column{name, moved}, after: last, least: never},
+	)
+}
+
+// lonely names the deltas that only one of the runs has, those with the same reason together.
+func lonely(c result.Comparison) []string {
+	type group struct{ in, why string }
+	var all []string
+	for g, own := range insight.By(c.Unpaired, func(u result.Unpaired) group { return group{u.In, u.Why} }) {
+		var names []string
+		for i, u := range own {
+			if i == listMost {
+				names = append(names, fmt.Sprintf("%d more", len(own)-i))
+				break
+			}
+			names = append(names, fmt.Sprintf("%s (%s, %s)", insight.Name(u.Network, u.Path), words.Load(u.Setting), words.At(u.Placement)))
+		}
+		all = append(all, fmt.Sprintf("the %s run: %s: %s", g.in, strings.Join(names, ", "), g.why))
+	}
+	return all
+}
+
+// comparisonWarnings are the warnings of the judged changes, each once.
+func comparisonWarnings(c result.Comparison) []string {
+	var all []string
+	for _, change := range insight.Judged(c) {
+		for _, w := range change.Warnings {
+			if text := insight.Name(change.Network, change.Path) + ", " + w; !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
+	}
+	return all
+}
+
+// WriteRepeated prints what several runs say of another one on w, which is the terminal t.
+func WriteRepeated(w io.Writer, runs []insight.Measured, all []insight.Repeated, t ui.Terminal) error {
+	buffer := bufio.NewWriter(w)
+	p := &page{w: buffer, terminal: t}
+	p.line(piece{"another run", ui.Bold})
+	for i, m := range runs {
+		p.entry(fmt.Sprintf("run %d", i+1), comparedRun(result.ComparedRun{Run: m.Run.Run, Started: m.Run.Started, Testbed: m.Run.Testbed, Ended: m.Run.Ended, Builds: builds(m.Run)}))
+	}
+	type key struct {
+		setting result.Setting
+		metric  string
+	}
+	for k, group := range insight.By(all, func(r insight.Repeated) key { return key{r.Delta.Setting, r.Delta.Metric} }) {
+		p.title(words.Load(k.setting)+" · "+words.At(k.setting.Placement)+" · "+k.metric, "")
+		width := 0
+		for _, r := range group {
+			width = max(width, ui.Columns(insight.Name(r.Delta.Network, r.Delta.Path)))
+		}
+		p.line(piece{fmt.Sprintf("%-*s  %6s  %-18s  %-18s  %s", width, "", "mean", "its 95% interval", "another run, 95%", "the runs"), ui.Dim})
+		for _, r := range group {
+			mean, next, figures := words.Repeated(r)
+			p.line(piece{text: fmt.Sprintf("%-*s  %6s  %-18s  %-18s  %s", width, insight.Name(r.Delta.Network, r.Delta.Path),
+				words.Share(r, r.Prediction.Center), mean, next, strings.Join(figures, " "))})
+		}
+	}
+	p.line()
+	p.paragraph(piece{}, words.RepeatedSays(all, len(runs), insight.Boots(runs)))
+	return buffer.Flush()
+}
+
+// builds is the largest number of builds behind any delta of a run.
+func builds(run result.Run) int {
+	n := 0
+	for _, d := range run.Deltas {
+		n = max(n, d.Blocks)
+	}
+	return n
 }

@@ -1,19 +1,31 @@
+// Package kube measures a Kubernetes cluster: a testbed whose nodes are nodes of the cluster that a kubeconfig names, and whose pods
+// the cluster schedules. Nothing but the measured traffic crosses the pod network: agents are spoken to through the API server's
+// exec streams, and no port is opened for them.
 package kube
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"netdelta/internal/gather"
 	"netdelta/internal/machine"
 	"netdelta/internal/suggest"
+	"netdelta/testbed"
+	"netdelta/testbed/kube/client"
+	"netdelta/testbed/kube/inside"
 )
 
 // QoS is the class of service that pods ask for.
@@ -149,4 +161,170 @@ func others[T any](name string, all []T, nameOf func(T) string) string {
 	names := gather.Each(all, nameOf)
 	slices.Sort(names)
 	return meant(name, names) + "; there are: " + strings.Join(names, ", ")
+}
+
+// Config says which cluster is spoken to, and with which credentials.
+type Config struct {
+	// Kubeconfig is the path of a file; "" is what kubectl would read: KUBECONFIG, or .kube/config in the home folder. Inside a
+	// pod, where there is neither, the pod's own account is used.
+	Kubeconfig string
+	// Context is one of the kubeconfig's; "" is its current one.
+	Context string
+	// Namespace is where pods are made; "" is the context's.
+	Namespace string
+}
+
+// Cluster is a cluster that can be spoken to. It holds no connection that would have to be closed.
+type Cluster struct {
+	// API speaks to the API server, by the types of its objects.
+	API *client.API
+	// REST is how it is reached: for exec streams, and for objects of other types.
+	REST *rest.Config
+	// Name is the name of the context, or "in-cluster".
+	Name string
+	// Namespace is where pods are made.
+	Namespace string
+}
+
+// ErrNoCluster is matched by the error of Connect where no kubeconfig names a cluster.
+var ErrNoCluster = errors.New("no cluster")
+
+// Limits of requests to the API server. A build makes tens of pods at once, and then asks little.
+const (
+	requestsPerSecond = 100
+	requestsAtOnce    = 200
+)
+
+// Connect reads the kubeconfig. It does not ask the API server anything. The error matches ErrNoCluster where there is no
+// kubeconfig, or none with a cluster in it.
+func Connect(c Config) (*Cluster, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.Context}
+	overrides.Context.Namespace = c.Namespace
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+
+	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) || errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: no kubeconfig names one: looked at %s; give --kubeconfig or set KUBECONFIG", ErrNoCluster, strings.Join(places(rules), ", "))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
+	// The library would print warnings of the API server to standard error, as they are: Pod Security of level "warn" for each pod.
+	config.WarningHandler = rest.NoWarnings{}
+	api, err := client.New(config, nil)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to speak to the cluster at %s: %w", config.Host, err)
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("read the namespace of the kubeconfig's context: %w", err)
+	}
+	name := c.Context
+	if raw, err := loader.RawConfig(); err == nil && name == "" {
+		name = raw.CurrentContext
+	}
+	name = cmp.Or(name, inCluster)
+	return &Cluster{API: api, REST: config, Name: name, Namespace: namespace}, nil
+}
+
+// inCluster is the name of the cluster whose pod netdelta runs in.
+const inCluster = "in-cluster"
+
+// InKubeconfig says whether Name is a context of a kubeconfig.
+func (c *Cluster) InKubeconfig() bool { return c.Name != inCluster }
+
+// places are the files that rules look at.
+func places(rules *clientcmd.ClientConfigLoadingRules) []string {
+	if rules.ExplicitPath != "" {
+		return []string{rules.ExplicitPath}
+	}
+	return rules.Precedence
+}
+
+// ErrUnreachable is matched by the errors of an API server that does not answer, or does not let the user in.
+var ErrUnreachable = errors.New("the cluster can't be asked")
+
+// meetWithin is how long an API server may take for its first answer.
+const meetWithin = 15 * time.Second
+
+// Meet asks the API server for its version: v1.34.4, "" where this user may not know it. The error matches ErrUnreachable where it does not answer. It is not asked
+// again: one that was there and is away for a while is waited for, one that never answered is the wrong one.
+func (c *Cluster) Meet(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, meetWithin)
+	defer cancel()
+	about, err := c.API.Version(ctx)
+	if apierrors.IsForbidden(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", c.Unreachable(err)
+	}
+	return about.GitVersion, nil
+}
+
+// Unreachable is the error of a cluster that can't be asked: why, and what to do about it.
+func (c *Cluster) Unreachable(err error) error {
+	fix := "see whether it runs, and whether its address can be reached from here"
+	var refused *net.OpError
+	switch {
+	case apierrors.IsUnauthorized(err):
+		fix = "the kubeconfig's credentials are not, or no longer, taken: get new ones"
+	case strings.Contains(err.Error(), "x509:"):
+		fix = "the kubeconfig's authority is not the cluster's: get the kubeconfig anew"
+	case errors.As(err, &refused) && refused.Op == "dial":
+		fix = "nothing answers there: start the cluster, or choose another with --context"
+	}
+	return fmt.Errorf("%w: ask the API server of %s at %s: %w; %s", ErrUnreachable, c.Name, c.REST.Host, err, fix)
+}
+
+// Capabilities implements testbed.Provider.
+func (d *Driver) Capabilities() testbed.Capabilities {
+	return testbed.Capabilities{
+		Networks: Networks(), Lacking: d.Lacking, Stored: d.Stored,
+		// Pods are scheduled and started, once for several builds, and each exchange with an agent goes through the cluster's own server.
+		Costs: &testbed.Costs{
+			Start: 9 * time.Second, Build: 2 * time.Second, Cell: 30 * time.Millisecond, Exchange: 4 * time.Millisecond,
+			Opens: 16, Ground: "the cluster",
+		},
+		Targets: &testbed.Targets{Locate: d.Locate, From: Pod},
+		Usual:   []string{Host, Pod, ClusterIP}, Nodes: d.Able, Fleet: d.OpenFleet, Policies: d.OpenPolicyTarget,
+	}
+}
+
+// Lacking is testbed.Capabilities.Lacking: it looks into a pod of the run's image, which it makes for the purpose. What was found once is
+// taken to hold for the run.
+func (d *Driver) Lacking(ctx context.Context, names []string) ([]string, error) {
+	d.equipping.Lock()
+	defer d.equipping.Unlock()
+	if !slices.ContainsFunc(names, func(n string) bool { _, known := d.equipped[n]; return !known }) {
+		return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return d.equipped[n] }), nil
+	}
+	found, err := d.look(ctx, names)
+	if err != nil {
+		return nil, fmt.Errorf("look which programs there are in the pods' image: %w", err)
+	}
+	for _, n := range names {
+		d.equipped[n] = !slices.Contains(found, n)
+	}
+	return found, nil
+}
+
+// look makes a pod and looks there for programs.
+func (d *Driver) look(ctx context.Context, names []string) (lacking []string, err error) {
+	if err := d.lease.hold(ctx); err != nil {
+		return nil, err
+	}
+	pod, err := d.launcher.Launch(ctx, Wish{Name: "look", Role: RoleServer})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, pod.Delete()) }()
+	found, err := ask[inside.Lacks](ctx, d.cluster, pod.place, inside.Lacking, names)
+	if err == nil && found.Error != "" {
+		err = errors.New(found.Error)
+	}
+	return found.Names, err
 }
