@@ -130,7 +130,7 @@ func TestServiceThatDies(t *testing.T) {
 	if s := spoiled[0].Services; len(s) != 2 || s[0].Restarts != 1 || s[1].Restarts != 0 {
 		t.Errorf("%s was served by %+v", spoiled[0].ID(), s)
 	}
-	noted(t, run, "fleet", "started again", "told to die")
+	noted(t, run, "fleet", "started again", " on node ", "told to die")
 	noted(t, run, "fleet", "left out of the rest of the run", "for the second time")
 	for _, tr := range trials {
 		fleet := strings.Contains(tr.Cell, "fleet")

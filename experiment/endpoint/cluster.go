@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,10 +118,8 @@ func (k *Cluster) Recover(ctx context.Context) error {
 	}
 	fixed, patience := false, time.Now().Add(recoverWithin)
 	for {
-		for _, m := range k.members {
-			if !m.Agent.Alive() {
-				return fmt.Errorf("the pod %s of %s was lost", m.Agent.Pod().Name(), k.key)
-			}
+		if err := k.lost(); err != nil {
+			return err
 		}
 		ailment, ended := check(ctx, k.members)
 		overdue := time.Now().After(patience)
@@ -144,6 +143,16 @@ func (k *Cluster) Recover(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// lost says which pod of the cluster was lost, and why; nil while all are there.
+func (k *Cluster) lost() error {
+	for _, m := range k.members {
+		if a := m.Agent; !a.Alive() {
+			return fmt.Errorf("%s of %s was lost: %s", where(a.Pod()), k.key, cmp.Or(a.Process().FailureReason(), "its agent has ended"))
+		}
+	}
+	return nil
 }
 
 // fix restarts what has ended. Where nothing has, it repairs unwell members one after another until all are well.
@@ -194,8 +203,15 @@ func (k *Cluster) GivenUp() bool { return errors.Is(k.failed, errGivenUp) }
 // Usable says whether the cluster has started and was not given up.
 func (k *Cluster) Usable() bool { return k.failed == nil }
 
-// Lost counts that a pod of the cluster was lost.
-func (k *Cluster) Lost() { k.health.Ended(k.key, "a pod was lost with it") }
+// Lost notes that a pod of the cluster, or of its clients, was lost, and that all are made anew. That is no reason to give the cluster up: what
+// befalls a pod says little of its daemons, and cells that fail again and again are given up for that.
+func (k *Cluster) Lost() {
+	why := "a client's pod was lost"
+	if err := k.lost(); err != nil {
+		why = err.Error()
+	}
+	k.health.NoteAilment("the pods of %s were made anew: %s", why, k.key)
+}
 
 // Check asks all members at once how they are.
 func (k *Cluster) Check(ctx context.Context) (ailment string, ended bool) {

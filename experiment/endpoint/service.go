@@ -12,6 +12,7 @@ import (
 	"netdelta/engine"
 	"netdelta/experiment/plan"
 	"netdelta/result"
+	"netdelta/testbed"
 	"netdelta/workload"
 )
 
@@ -53,6 +54,9 @@ func (s *Service) Records() []result.Service {
 	return all
 }
 
+// where names a pod and its node.
+func where(p testbed.Pod) string { return fmt.Sprintf("pod %s on node %s", p.Name(), p.Node()) }
+
 // check asks all services at once how they are.
 func check(ctx context.Context, services []*Service) (ailment string, ended bool) {
 	var wg sync.WaitGroup
@@ -63,7 +67,7 @@ func check(ctx context.Context, services []*Service) (ailment string, ended bool
 	var ailments []string
 	for _, s := range services {
 		if s.health.Unwell != "" {
-			ailments = append(ailments, s.health.Unwell)
+			ailments = append(ailments, where(s.Agent.Pod())+": "+s.health.Unwell)
 			ended = ended || s.health.Ended
 		}
 	}

@@ -74,7 +74,7 @@ func podFailure(pod *corev1.Pod) string {
 		return sentence("its pod was taken away: "+d.Reason, d.Message)
 	case ended(pod) != nil:
 		t := ended(pod)
-		return sentence("its pod ended: "+cmp.Or(t.Reason, "exit status "+strconv.Itoa(int(t.ExitCode))), t.Message)
+		return sentence(fmt.Sprintf("its container %s ended: %s", containerName, cmp.Or(t.Reason, "exit status "+strconv.Itoa(int(t.ExitCode)))), t.Message)
 	case pod.DeletionTimestamp != nil:
 		return "its pod is being deleted"
 	case s.Phase == corev1.PodFailed || s.Phase == corev1.PodSucceeded:
@@ -83,7 +83,7 @@ func podFailure(pod *corev1.Pod) string {
 	return ""
 }
 
-// ended is how a pod's container ended, nil while one runs.
+// ended is how a pod's only container ended, nil while it runs for the first time.
 func ended(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	for _, c := range pod.Status.ContainerStatuses {
 		if t := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated); t != nil {
