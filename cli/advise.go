@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"netdelta/experiment/studies"
-	"netdelta/experiment/study"
 	"netdelta/insight"
 	"netdelta/internal/machine"
 	"netdelta/network"
@@ -20,6 +19,7 @@ import (
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/kube/survey"
+	"netdelta/unit"
 )
 
 // adviseTime is how long a run for advice takes.
@@ -133,7 +133,7 @@ func (env *environment) advise(ctx context.Context, o runOptions) error {
 	}
 	o.findings = &found
 	if k.worth != nil && len(o.overrides.Networks) > 0 {
-		fmt.Fprintf(env.err, "measuring for %s: %s\n", study.FormatDuration(o.budget), strings.Join(o.overrides.Networks, ", "))
+		fmt.Fprintf(env.err, "measuring for %s: %s\n", unit.FormatDuration(o.budget), strings.Join(o.overrides.Networks, ", "))
 	}
 	o.overrides.Workloads, o.overrides.Factors = []string{"tcp-rr"}, []string{"message=300"}
 	return runStudy(ctx, env, studies.Default, o)

@@ -11,12 +11,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"netdelta/experiment/study"
 	"netdelta/internal/gather"
 	"netdelta/internal/suggest"
 	"netdelta/network"
 	"netdelta/report/ui"
 	"netdelta/result"
+	"netdelta/unit"
 	"netdelta/workload"
 )
 
@@ -200,7 +200,7 @@ func flagText(f *pflag.Flag) string {
 	}
 	value := strings.Trim(f.DefValue, "[]")
 	if d, err := time.ParseDuration(value); err == nil {
-		value = study.FormatDuration(d)
+		value = unit.FormatDuration(d)
 	}
 	return fmt.Sprintf("%s (default %s)", text, value)
 }

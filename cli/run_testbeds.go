@@ -129,11 +129,7 @@ func openWhatIf(ctx context.Context, env *environment, s *study.Study, o runOpti
 	if o.resume == "" && len(o.overrides.MTU) == 0 && s.Testbed.Link.MTU == study.DefaultMTU {
 		s.Testbed.Link.MTU = n.MTU()
 	}
-	return n, func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
-		defer cancel()
-		return n.Close(ctx)
-	}, nil
+	return n, inTime(ctx, n.Close), nil
 }
 
 // examineWhatIf says of each node whether it can be used, what its card is, and which networks can be built there.
@@ -218,11 +214,7 @@ func openDocker(ctx context.Context, env *environment, _ *study.Study, o runOpti
 	if err != nil {
 		return nil, nil, err
 	}
-	return d, func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
-		defer cancel()
-		return d.Close(ctx)
-	}, nil
+	return d, inTime(ctx, d.Close), nil
 }
 
 // examineDocker says which of the engine's networks can be measured.

@@ -225,13 +225,13 @@ func printVisits(out ui.Text, s *study.Study, p experiment.Plan) {
 		return
 	}
 	blocks := p.Rules.Builds
-	out.Put("\nstates of the cluster: %d blocks in %s or more, as guessed; each visits these states once, in random order\n", blocks, study.FormatDuration(whole))
+	out.Put("\nstates of the cluster: %d blocks in %s or more, as guessed; each visits these states once, in random order\n", blocks, unit.FormatDuration(whole))
 	for _, v := range visits {
 		name := plan.FirstState(v.State)
 		if name != v.State {
 			name += " again, as A/A control"
 		}
-		out.Put("    %s: %s; about %s\n", name, strings.Join(v.Networks, ", "), study.FormatDuration(v.Takes))
+		out.Put("    %s: %s; about %s\n", name, strings.Join(v.Networks, ", "), unit.FormatDuration(v.Takes))
 	}
 	if !s.AcrossStates() {
 		return

@@ -260,6 +260,15 @@ func adaptToCluster(s *study.Study, o study.Overrides, moved bool) (note string)
 // cleanTime bounds what is done about a cluster after a run, also after one that was interrupted.
 const cleanTime = 30 * time.Second
 
+// inTime closes something within cleanTime, also after a call that was interrupted.
+func inTime(ctx context.Context, closing func(context.Context) error) func() error {
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
+		defer cancel()
+		return closing(ctx)
+	}
+}
+
 // openCluster is the provider of the cluster that the flags name; closing it removes all that was made there.
 func openCluster(ctx context.Context, env *environment, _ *study.Study, o runOptions) (testbed.Provider, func() error, error) {
 	cluster, err := o.cluster.connect()
@@ -274,11 +283,7 @@ func openCluster(ctx context.Context, env *environment, _ *study.Study, o runOpt
 	if _, err := cluster.Meet(ctx); err != nil {
 		return nil, nil, err
 	}
-	return p, func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
-		defer cancel()
-		return p.Close(ctx)
-	}, nil
+	return p, inTime(ctx, p.Close), nil
 }
 
 // knownTestbeds are the names of all kinds, and the networks that only one kind has.

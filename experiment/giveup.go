@@ -10,9 +10,9 @@ import (
 
 	"netdelta/experiment/measure"
 	"netdelta/experiment/plan"
-	"netdelta/experiment/study"
 	"netdelta/internal/gather"
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // maxFailures is after how many failed builds in a row a cell is left out of the rest of the run.
@@ -103,7 +103,7 @@ func (r *runner) bounded(ctx context.Context) error {
 	}
 	r.Run.Ended = plan.EndedBudget
 	note := fmt.Sprintf("ended %s after its time budget of %s was over, in the middle of a build: something on this machine hangs, or it has far too much to do",
-		study.FormatDuration(r.Overtime), study.FormatDuration(r.Rules.Budget))
+		unit.FormatDuration(r.Overtime), unit.FormatDuration(r.Rules.Budget))
 	if err != nil {
 		note += fmt.Sprintf(" (%v)", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"netdelta/result"
 	"netdelta/stats"
 	"netdelta/testbed"
+	"netdelta/unit"
 	"netdelta/workload"
 )
 
@@ -116,7 +117,7 @@ func (p *Plan) fewerVisits() {
 	}
 	p.Rules.Builds, p.Rules.MinBuilds = n, n
 	p.Notes = append(p.Notes, fmt.Sprintf("the time budget of %s holds %d visits to each state of the cluster, as guessed; small differences take %d: --time-budget %s",
-		study.FormatDuration(p.Rules.Budget), n, wanted, study.FormatDuration(whole(wanted))))
+		unit.FormatDuration(p.Rules.Budget), n, wanted, unit.FormatDuration(whole(wanted))))
 }
 
 // planStates plans with networks that change the cluster: each state is measured in separate builds.

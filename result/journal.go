@@ -234,10 +234,7 @@ func (j *Journal) writeCount() {
 // counted is how many trials the journal has held, 0 where that is not known. It must be asked before the journal is read, which
 // another program may be writing.
 func (f *Files) counted() int {
-	text, err := f.Read(CountFile, countMost)
-	if err != nil {
-		return 0
-	}
+	text, _ := f.Read(CountFile, countMost) // what can't be read holds no number
 	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
 		return 0

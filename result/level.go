@@ -84,14 +84,7 @@ func exactDuration(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
-	s := strings.Replace(d.String(), "µ", "u", 1)
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+	return strings.Replace(unit.FormatDuration(d), "µ", "u", 1)
 }
 
 // exactShare prints a share in percent without rounding: the point of its shortest decimal form is moved.

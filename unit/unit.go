@@ -95,6 +95,18 @@ func magnitude(ns float64) string {
 	return ""
 }
 
+// FormatDuration prints a duration as flags and study files take it. It leaves out the zero units that time.Duration prints: "1m", not "1m0s".
+func FormatDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
 // ErrSyntax marks text that is not a quantity of the wanted kind. Match it with errors.Is.
 var ErrSyntax = errors.New("not a quantity")
 

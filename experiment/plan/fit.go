@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"netdelta/experiment/study"
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // Fitted is the part of a study that a budget holds.
@@ -35,10 +35,10 @@ type BudgetError struct {
 func (e *BudgetError) Error() string {
 	if e.Builds == 0 {
 		return fmt.Sprintf("a further time budget of %s is too short for another build of this run (%d cells in %d rounds); use --time-budget %s or more",
-			study.FormatDuration(e.Budget), e.Cells, e.Rounds, study.FormatDuration(e.Least))
+			unit.FormatDuration(e.Budget), e.Cells, e.Rounds, unit.FormatDuration(e.Least))
 	}
 	return fmt.Sprintf("a time budget of %s is too short for even one workload setting (%d cells, %d builds of %d rounds); use --time-budget %s or more, or fewer networks",
-		study.FormatDuration(e.Budget), e.Cells, e.Builds, e.Rounds, study.FormatDuration(e.Least))
+		unit.FormatDuration(e.Budget), e.Cells, e.Builds, e.Rounds, unit.FormatDuration(e.Least))
 }
 
 // load is a workload at one combination of parameters, with the cells of all networks and placements that measure it.
@@ -94,7 +94,7 @@ func fit(cells []result.Cell, key loadOf, costs Costs, rules Rules) (Fitted, err
 		l := key(c)
 		if c.Unsupported == "" && c.Skipped == "" && of[l] != nil && !chosen[l] {
 			f.Cells[i].Skipped = fmt.Sprintf("left out by the time budget of %s; %s holds all",
-				study.FormatDuration(rules.Budget), study.FormatDuration(f.Whole))
+				unit.FormatDuration(rules.Budget), unit.FormatDuration(f.Whole))
 		}
 	}
 	f.Note = note(loads, of, chosen, measured, rules.Budget, f.Whole)
@@ -228,7 +228,7 @@ func note(loads []load, of map[load][]result.Cell, chosen map[load]bool, measure
 		left += fmt.Sprintf(" and %d more", len(out)-shown)
 	}
 	return fmt.Sprintf("the time budget of %s holds %d of %d"+fittedOn+"%d networks: %s; left out: %s; --time-budget %s holds all",
-		study.FormatDuration(budget), len(in), len(loads), len(networks), strings.Join(in, ", "), left, study.FormatDuration(whole))
+		unit.FormatDuration(budget), len(in), len(loads), len(networks), strings.Join(in, ", "), left, unit.FormatDuration(whole))
 }
 
 // placements is how many there are in cells.

@@ -121,7 +121,7 @@ func TestFitChoosesByBudget(t *testing.T) {
 	}
 	const want = "the time budget of 1m holds 1 of 9 workload settings, each on all 9 networks: tcp-rr 300B at 2 levels; " +
 		"left out: udp-rr 300B, tcp-rr 64KiB, udp-rr 2KiB, tcp-rr 500B, udp-rr 500B, tcp-rr 1KiB, udp-rr 1KiB, tcp-rr 2KiB; --time-budget 2m40s holds all"
-	if d := cmp.Diff(strings.ReplaceAll(want, "2m40s", study.FormatDuration(f.Whole)), f.Note); d != "" {
+	if d := cmp.Diff(strings.ReplaceAll(want, "2m40s", unit.FormatDuration(f.Whole)), f.Note); d != "" {
 		t.Error(d)
 	}
 	if len(f.Cells) != 200 || len(plan.Measured(f.Cells)) != 40 {

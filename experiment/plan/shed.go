@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"netdelta/experiment/study"
 	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/unit"
@@ -61,9 +60,9 @@ func (s *Scheduler) leave(now time.Duration, out []leftOut) {
 	for _, l := range s.left {
 		s.out.Cells = append(s.out.Cells, l.cells...)
 	}
-	whole := study.FormatDuration(roundUp(s.whole(now)))
+	whole := unit.FormatDuration(roundUp(s.whole(now)))
 	ground := cmp.Or(s.rules.Ground, "this machine")
-	s.out.Why = fmt.Sprintf("left out by the time budget of %s: %s takes longer than was planned; about %s hold it", study.FormatDuration(s.rules.Budget), ground, whole)
+	s.out.Why = fmt.Sprintf("left out by the time budget of %s: %s takes longer than was planned; about %s hold it", unit.FormatDuration(s.rules.Budget), ground, whole)
 	s.out.Note = fmt.Sprintf("%s takes longer than was planned: %s left out %s, so that the others have the %d builds that verdicts on small differences take; --time-budget %s holds these, too",
 		ground, strings.Join(names, ", ")+were(len(names)), s.when(), s.rules.MinBuilds, whole)
 }
@@ -286,7 +285,7 @@ func (s *Scheduler) admit(now time.Duration) {
 	s.come(in)
 	if rest := namesOf(s.later); len(rest) > 0 && len(s.out.In) > 0 {
 		s.out.Rest = fmt.Sprintf("left out by the time budget of %s: %s; --time-budget %s holds all",
-			study.FormatDuration(s.rules.Budget), strings.Join(rest, ", "), study.FormatDuration(roundUp(s.whole(now))))
+			unit.FormatDuration(s.rules.Budget), strings.Join(rest, ", "), unit.FormatDuration(roundUp(s.whole(now))))
 	}
 }
 
@@ -324,7 +323,7 @@ func (s *Scheduler) come(in []leftOut) {
 	s.came, s.base, s.out.Rest = append(s.came, in...), s.done, ""
 	s.states = max(1, len(byState(s.without(s.cells))))
 	s.out.Came = append(s.out.Came, fmt.Sprintf("%s measured from build %d on: as guessed at first, the time budget of %s did not hold all",
-		strings.Join(namesOf(in), ", ")+were(len(in)), s.next+1, study.FormatDuration(s.rules.Budget)))
+		strings.Join(namesOf(in), ", ")+were(len(in)), s.next+1, unit.FormatDuration(s.rules.Budget)))
 }
 
 // comeAgain has loads take part that have come in before the run was resumed.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"netdelta/experiment/plan"
-	"netdelta/experiment/study"
 	"netdelta/internal/machine"
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // Location says where a run folder is.
@@ -235,9 +235,9 @@ func (t Turn) Take(ctx context.Context, cpus []int, begin func() error) (release
 	if busy == nil {
 		return claim.Release, nil
 	}
-	t.Warn(fmt.Errorf("waiting for up to %s: %w", study.FormatDuration(t.Wait), busy))
+	t.Warn(fmt.Errorf("waiting for up to %s: %w", unit.FormatDuration(t.Wait), busy))
 	if claim, err = awaitTurn(ctx, cpus, t.Wait); errors.As(err, &busy) {
-		err = fmt.Errorf("%w still after %s; wait longer by --wait, or have both measure on processors of their own by taskset", err, study.FormatDuration(t.Wait))
+		err = fmt.Errorf("%w still after %s; wait longer by --wait, or have both measure on processors of their own by taskset", err, unit.FormatDuration(t.Wait))
 	}
 	return claim.Release, err
 }

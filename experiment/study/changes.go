@@ -12,6 +12,7 @@ import (
 	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/testbed"
+	"netdelta/unit"
 )
 
 // Of a network that changes the cluster, what holds where its study does not say otherwise.
@@ -235,7 +236,7 @@ func (c *checker) steps(path, what string, n testbed.Change) {
 		able := c.testbedsThat(func(k KnownTestbed) bool { return k.Changes })
 		c.fail(path, fmt.Sprintf("%s %s changes a cluster, and the testbed is %s", what, printed(n.Network), printed(c.study.Testbed.Kind)), "write testbed: {kind: "+strings.Join(able, "} or {kind: ")+"}")
 	}
-	inRange(c, path+".within", n.Within, minWithin, maxWithin, FormatDuration)
+	inRange(c, path+".within", n.Within, minWithin, maxWithin, unit.FormatDuration)
 	for _, part := range []struct {
 		key     string
 		actions []testbed.Action

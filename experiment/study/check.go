@@ -291,7 +291,7 @@ func (c *checker) placement() {
 
 func (c *checker) design() {
 	d := c.study.Design
-	inRange(c, "design.burst", d.Burst, minBurst, maxBurst, FormatDuration)
+	inRange(c, "design.burst", d.Burst, minBurst, maxBurst, unit.FormatDuration)
 	inRange(c, "design.builds", d.Builds, 1, maxBuilds, decimal)
 	if c.given("design.rounds") {
 		inRange(c, "design.rounds", d.Rounds, 1, maxRounds, decimal)
@@ -317,12 +317,12 @@ func (c *checker) budget() {
 	least := time.Duration(cells) * max(s.Design.Burst, 0)
 	switch {
 	case s.Design.TimeBudget <= 0:
-		c.fail(path, fmt.Sprintf("time budget %s is no time", FormatDuration(s.Design.TimeBudget)), "write for example 60s or 15m")
+		c.fail(path, fmt.Sprintf("time budget %s is no time", unit.FormatDuration(s.Design.TimeBudget)), "write for example 60s or 15m")
 	case s.Design.TimeBudget > maxTimeBudget:
-		c.fail(path, fmt.Sprintf("time budget %s is longer than a week", FormatDuration(s.Design.TimeBudget)), "")
+		c.fail(path, fmt.Sprintf("time budget %s is longer than a week", unit.FormatDuration(s.Design.TimeBudget)), "")
 	case s.Design.TimeBudget < least:
 		c.fail(path, fmt.Sprintf("time budget %s is less than one round of the smallest subset: %d cells of %s are %s",
-			FormatDuration(s.Design.TimeBudget), cells, FormatDuration(s.Design.Burst), FormatDuration(least)),
+			unit.FormatDuration(s.Design.TimeBudget), cells, unit.FormatDuration(s.Design.Burst), unit.FormatDuration(least)),
 			"give it more time or fewer networks")
 	}
 }

@@ -178,7 +178,7 @@ func (c *checker) rate(path string, d result.Parameter, v unit.BitsPerSecond) {
 	case v != SearchRate:
 		c.ranged(path, d, v)
 	case burst < engine.SearchLeast && !c.bad("design.burst"):
-		c.fail(path, fmt.Sprintf("a burst of %s is too short to search for a rate in: it takes %s at least", FormatDuration(burst), FormatDuration(engine.SearchLeast)),
+		c.fail(path, fmt.Sprintf("a burst of %s is too short to search for a rate in: it takes %s at least", unit.FormatDuration(burst), unit.FormatDuration(engine.SearchLeast)),
 			"set design: {burst: 500ms}")
 	}
 }
@@ -195,8 +195,8 @@ func (c *checker) linkDelay(path string, d result.Parameter, v time.Duration) {
 // longEnough refuses bursts that have no room for the round trips of a delayed link.
 func (c *checker) longEnough(path string, v time.Duration) {
 	if burst, least := c.study.Design.Burst, 2*tripsInBurst*v; burst < least && !c.bad("design.burst") {
-		c.fail(path, fmt.Sprintf("a burst of %s is too short for a round trip that takes %s longer", FormatDuration(burst), FormatDuration(2*v)),
-			"set design: {burst: "+FormatDuration(least)+"}")
+		c.fail(path, fmt.Sprintf("a burst of %s is too short for a round trip that takes %s longer", unit.FormatDuration(burst), unit.FormatDuration(2*v)),
+			"set design: {burst: "+unit.FormatDuration(least)+"}")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"netdelta/internal/gather"
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 // Expectation is what a claim says of deltas: every clause must hold. A clause is written in words, or as a comparison of
@@ -119,7 +120,7 @@ func (c Condition) String() string { return c.Key + "=" + strings.Join(c.Values,
 // String is the amount as it is written: "5%", "10us".
 func (a Amount) String() string {
 	if a.Absolute != 0 {
-		return strings.Replace(FormatDuration(a.Absolute), "µ", "u", 1)
+		return strings.Replace(unit.FormatDuration(a.Absolute), "µ", "u", 1)
 	}
 	return strconv.FormatFloat(rounded(100*a.Relative, 1e10), 'f', -1, 64) + "%"
 }

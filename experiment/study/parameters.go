@@ -108,7 +108,7 @@ func written(v any) string {
 	case float64:
 		return floatText(v)
 	case time.Duration:
-		return FormatDuration(v)
+		return unit.FormatDuration(v)
 	}
 	return fmt.Sprint(v)
 }
@@ -179,7 +179,7 @@ func (c *checker) ranged(path string, d result.Parameter, v any) bool {
 	case unit.BitsPerSecond:
 		return inRange(c, path, v, unit.BitsPerSecond(d.Low), unit.BitsPerSecond(d.High), unit.BitsPerSecond.String)
 	case time.Duration:
-		return inRange(c, path, v, time.Duration(d.Low), time.Duration(d.High), FormatDuration)
+		return inRange(c, path, v, time.Duration(d.Low), time.Duration(d.High), unit.FormatDuration)
 	case float64:
 		return inRange(c, path, v, d.Low, d.High, floatText)
 	}

@@ -112,18 +112,6 @@ func parseBool(s string) (bool, error) {
 func bytesText(v unit.Bytes) string { return strconv.FormatInt(int64(v), 10) }
 func floatText(v float64) string    { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// FormatDuration prints a duration as flags and study files take it. It leaves out the zero units that time.Duration prints: "1m", not "1m0s".
-func FormatDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
 // clip shortens what the user wrote to what a message can bear.
 func clip(s string) string {
 	r := []rune(s)

@@ -38,6 +38,16 @@ func NoError(t testing.TB, err error) {
 	}
 }
 
+// Closes closes what a test uses when the test ends, and fails the test where that fails.
+func Closes(t testing.TB, used io.Closer) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := used.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Namespaces skips the test unless this user may make network namespaces.
 func Namespaces(t testing.TB) {
 	t.Helper()

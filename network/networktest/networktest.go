@@ -63,11 +63,7 @@ func alone(n network.Network) bool {
 func run(t *testing.T, driver testbed.Provider, n network.Network, spec testbed.Spec) {
 	tb, err := driver.Open(t.Context(), spec)
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	require.Closes(t, tb)
 	o := tb.Instruments().Observer
 	if o == nil {
 		t.Fatalf("%T can't look at its devices", tb)

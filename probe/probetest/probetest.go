@@ -55,20 +55,12 @@ func Lab(t testing.TB, spec testbed.Spec, changes ...func(agent.Program) agent.P
 	}
 	tb, err := lab.NewDriver(network.Catalogue()).Open(t.Context(), spec)
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	require.Closes(t, tb)
 	var agents []*agent.Agent
 	for _, pod := range tb.Pods() {
 		a, err := agent.Start(t.Context(), pod, program)
 		require.NoError(t, err)
-		t.Cleanup(func() {
-			if err := a.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		require.Closes(t, a)
 		agents = append(agents, a)
 	}
 	return tb, agents

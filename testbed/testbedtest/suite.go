@@ -86,11 +86,7 @@ func (s Suite) open(t *testing.T, podsOutlive bool) testbed.Testbed {
 	}
 	tb, err := s.Driver.Open(t.Context(), spec)
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	require.Closes(t, tb)
 	return tb
 }
 

@@ -42,18 +42,24 @@ func countsAddUp(t *testing.T, w workload.Workload) {
 			t.Errorf("the histogram has %d latencies of %d transactions", n, sum.Transactions)
 		}
 	}
-	var series int64
-	for _, s := range totals.Series {
-		series += s.Transactions
-	}
-	if series != sum.Transactions {
-		t.Errorf("the series has %d of %d transactions", series, sum.Transactions)
-	}
+	checkSeries(t, totals, sum.Transactions)
 	if served := p.server.Totals(); served.Transactions < sum.Transactions && !foreign(w) {
 		t.Errorf("the server saw %d transactions, the client counted %d", served.Transactions, sum.Transactions)
 	}
 	if again := collect(t, p.client, false); again.Transactions != 0 || again.Histogram != "" || len(again.Series) != 0 {
 		t.Errorf("a second collect gives %+v, want nothing", again)
+	}
+}
+
+// checkSeries holds the series of totals against the transactions that there were.
+func checkSeries(t *testing.T, totals engine.Totals, transactions int64) {
+	t.Helper()
+	var series int64
+	for _, s := range totals.Series {
+		series += s.Transactions
+	}
+	if series != transactions {
+		t.Errorf("the series has %d of %d transactions", series, transactions)
 	}
 }
 
@@ -277,13 +283,7 @@ func searches(t *testing.T, w workload.Workload) {
 	if totals.Transactions != b.Transactions || totals.Bytes != b.Bytes || totals.Sent != b.Sent || totals.Lost != b.Lost {
 		t.Errorf("totals %+v, want the burst's %+v", totals, b)
 	}
-	var series int64
-	for _, s := range totals.Series {
-		series += s.Transactions
-	}
-	if series != b.Transactions {
-		t.Errorf("the series has %d of %d transactions", series, b.Transactions)
-	}
+	checkSeries(t, totals, b.Transactions)
 	burst(t, p.client, engine.BurstSpec{Duration: searchSpan})
 	if totals := collect(t, p.client, true); totals.Transactions != 0 {
 		t.Errorf("%d transactions after the only search was dropped", totals.Transactions)

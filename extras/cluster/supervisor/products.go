@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -201,43 +202,19 @@ const (
 	ciliumDevice = "cilium_host"
 )
 
-// ciliumOptions are the options of Cilium's agents for a mode. What they leave out needs a kernel or a program that is not there.
-func ciliumOptions(c CNI) map[string]string {
-	options := map[string]string{
-		"agent-health-port":               "9879",
-		"bpf-root":                        "/sys/fs/bpf",
-		"cgroup-root":                     ciliumGroups,
-		"cluster-id":                      "0",
-		"cluster-name":                    "default",
-		"cni-exclusive":                   "true",
-		"cni-log-file":                    node.LogFolder + "/cilium-cni.log",
-		"datapath-mode":                   "veth",
-		"devices":                         uplink,
-		"enable-endpoint-health-checking": "false",
-		"enable-envoy-config":             "false",
-		"enable-health-checking":          "false",
-		"enable-hubble":                   "false",
-		"enable-ipv4":                     "true",
-		"enable-ipv4-masquerade":          "true",
-		"enable-ipv6":                     "false",
-		"enable-ipv6-masquerade":          "false",
-		"enable-k8s-networkpolicy":        "true",
-		"enable-l7-proxy":                 "false",
-		"enable-policy":                   "default",
-		"enable-xt-socket-fallback":       "false",
-		"identity-allocation-mode":        "crd",
-		"ipam":                            "kubernetes",
-		"k8s-kubeconfig-path":             kubeconfigOf(agentUser),
-		"monitor-aggregation":             "medium",
-		"operator-api-serve-addr":         "127.0.0.1:9234",
-		"preallocate-bpf-maps":            "false",
-		"write-cni-conf-when-ready":       ciliumPlugins,
+// ciliumText are the options of Cilium's agents where packets are encapsulated. What they leave out needs a kernel or a program that is not
+// there.
+//
+//go:embed files/cilium.conf
+var ciliumText string
 
-		"routing-mode":           "tunnel",
-		"tunnel-protocol":        "vxlan",
-		"kube-proxy-replacement": "false",
-		"bpf-lb-sock":            "false",
-		"enable-bpf-masquerade":  "false",
+// ciliumOptions are the options of Cilium's agents for a mode.
+func ciliumOptions(c CNI) map[string]string {
+	options := map[string]string{}
+	for line := range strings.Lines(filled(ciliumText, "{groups}", ciliumGroups, "{log}", node.LogFolder+"/cilium-cni.log", "{device}", uplink,
+		"{kubeconfig}", kubeconfigOf(agentUser), "{conflist}", ciliumPlugins)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		options[name] = value
 	}
 	if c != CiliumVXLAN {
 		delete(options, "tunnel-protocol")
