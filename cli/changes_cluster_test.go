@@ -53,12 +53,19 @@ func changesOf(t *testing.T, study string) (c *kube.Cluster, dir string, flags [
 		t.Fatal(err)
 	}
 	dir = t.TempDir()
-	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
 	write(t, filepath.Join(dir, "study.yaml"), fmt.Sprintf(study, kubectl, c.Namespace, node))
 	crashing, _ := kubetest.Crashing("flannel")
 	write(t, filepath.Join(dir, "flannel.yaml"), crashing)
 	write(t, filepath.Join(dir, "half.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: half}\n")
 	return c, dir, append(flags, "--trust", "--out", "run"), node
+}
+
+// ofChanges runs a call to its end, which remembers changes in the test's own folder.
+func ofChanges(t *testing.T, dir string, words ...string) ending {
+	t.Helper()
+	cmd := longCommand(t, dir, words...)
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(dir, "state"))
+	return finish(t, cmd)
 }
 
 // An agent of a CNI that ends again and again is named with its last words, and a change that is made by half with the step that failed; both
@@ -73,7 +80,7 @@ func TestChangesThatFailOnCluster(t *testing.T) {
 			}
 		}
 	})
-	finish(t, longCommand(t, dir, append([]string{"run", "study.yaml", "--node-agent"}, flags...)...)).
+	ofChanges(t, dir, append([]string{"run", "study.yaml", "--node-agent"}, flags...)...).
 		says(t, "there is now on node w1: chains CILIUM_LEFT of table nat; device flannel.9 with MTU 1500")
 	at := filepath.Join(dir, "run")
 	_, says := kubetest.Crashing("flannel")
@@ -123,14 +130,14 @@ design: {burst: 5ms, blocks: 1, rounds: 5, time_budget: 5m}
 
 // A cluster that can't be restored is named with what is to be done by hand, and cleanup does it once that is possible.
 func TestRestoreThatFailsOnCluster(t *testing.T) {
+	t.Parallel()
 	_, dir, flags, _ := changesOf(t, stuckStudy)
-	call := func(words ...string) ending { return finish(t, longCommand(t, dir, words...)) }
 	restore := sync.OnceFunc(func() {
 		write(t, filepath.Join(dir, "there"), "")
-		call(append([]string{"cleanup"}, withoutImage(flags[:len(flags)-3])...)...).want(t, statusDone)
+		ofChanges(t, dir, append([]string{"cleanup"}, withoutImage(flags[:len(flags)-3])...)...).want(t, statusDone)
 	})
 	t.Cleanup(restore)
-	call(append([]string{"run", "study.yaml"}, flags...)...).want(t, statusFailed).
+	ofChanges(t, dir, append([]string{"run", "study.yaml"}, flags...)...).want(t, statusFailed).
 		says(t, "STILL CHANGED as for network stuck", "\n  test -e there\n  kubectl delete --ignore-not-found -f half.yaml")
 	if len(trials(t, filepath.Join(dir, "run"))) == 0 {
 		t.Error("what was measured is not kept")

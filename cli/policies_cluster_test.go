@@ -37,6 +37,7 @@ func policed(t *testing.T) {
 
 // Policies have an effect that is measured, and take a time to come into effect that is measured.
 func TestPoliciesOnCluster(t *testing.T) {
+	t.Parallel() // no other test has policies
 	policed(t)
 	_, flags := inNamespace(t)
 

@@ -168,6 +168,7 @@ func startIn(t *testing.T, tb testbed.Testbed) error {
 // TestSecondaryOnCluster: pods speak in networks that Multus attaches them to, by both versions of IP, and what stands in the way is
 // told in the words of the one that knows it.
 func TestSecondaryOnCluster(t *testing.T) {
+	t.Parallel() // Multus hands pods that ask for nothing on to the cluster's own network
 	folder := ours(t)
 	c := connect(t, "privileged")
 	before, err := folder.Status()
