@@ -53,7 +53,7 @@ files=(--file "$work/tests:/tests")
 	echo 'status=0'
 	while read -r package folder; do
 		name=${package//\//.}
-		go test -c -o "$work/tests/$name" "$package" >&2
+		go test -c -ldflags=-w -o "$work/tests/$name" "$package" >&2
 		if [[ ! -e $work/tests/$name ]]; then continue; fi # it has no tests
 		there=/src/${folder#"$PWD"}
 		if [[ -d $folder/testdata ]]; then files+=(--file "$folder/testdata:$there/testdata"); fi
