@@ -70,6 +70,9 @@ func lackingElsewhere(ctx context.Context, name string, d workload.Demand, able 
 	if err != nil || len(lacking) == 0 {
 		return "", err
 	}
+	if able.Guest != nil {
+		return fmt.Sprintf("workload %s is unsupported: the guest has no %s; run it with --testbed %s", name, strings.Join(lacking, ", no "), here), nil
+	}
 	var packages []string
 	for _, p := range d.Programs {
 		if slices.Contains(lacking, p.Name) && !slices.Contains(packages, p.Package) {

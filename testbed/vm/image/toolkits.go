@@ -61,6 +61,13 @@ func toolkits() []toolkit {
 	}
 }
 
+// Has says whether an archive brings a program of this name.
+func Has(program string) bool {
+	return slices.ContainsFunc(toolkits(), func(t toolkit) bool {
+		return slices.ContainsFunc(t.files, func(f string) bool { return filepath.Base(f) == program })
+	})
+}
+
 // applets are the names that busybox gets.
 func applets() []string {
 	return []string{"awk", "basename", "cat", "chmod", "clear", "cp", "cut", "date", "dd", "depmod", "df", "dirname", "dmesg", "du", "echo", "env",

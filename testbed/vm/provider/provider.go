@@ -56,7 +56,12 @@ func (Lab) Open(context.Context, testbed.Spec) (testbed.Testbed, error) { return
 
 // Capabilities implements testbed.Provider.
 func (p Lab) Capabilities() testbed.Capabilities {
-	return testbed.Capabilities{Networks: network.Catalogue(), PinsCPUs: true, BuildsLinks: true, OwnsNodes: true, Guest: p.boot, Counter: p.counter}
+	return testbed.Capabilities{Networks: network.Catalogue(), PinsCPUs: true, BuildsLinks: true, OwnsNodes: true, Lacking: lacking, Guest: p.boot, Counter: p.counter}
+}
+
+// lacking implements testbed.Capabilities.Lacking, before a guest is booted.
+func lacking(_ context.Context, names []string) ([]string, error) {
+	return slices.DeleteFunc(slices.Clone(names), image.Has), nil
 }
 
 // A guest holds the agents of all cells at once, a few MiB each.
@@ -251,6 +256,7 @@ func OpenNodes(ctx context.Context, i image.Image) (g *Nodes, err error) {
 		for n, end := range []*os.File{a, b} {
 			mac := fmt.Sprintf("52:54:00:6e:%02x:%02x", n+1, w+1)
 			machines[n].Program = sent
+			machines[n].Archives = []image.Archive{image.Tools, image.CNI, image.Services}
 			machines[n].Links = append(machines[n].Links, vm.Link{MAC: mac, End: end, MTU: guestMTU})
 			joining[n] = append(joining[n], []string{mac})
 		}
