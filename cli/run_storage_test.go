@@ -71,8 +71,9 @@ func onNode(t *testing.T, c *kube.Cluster, node, script string) string {
 	return made.Spec.NodeName
 }
 
-// withVolumes makes storage classes with so many volumes each, all on one node, and says which.
-func withVolumes(t *testing.T, c *kube.Cluster, count int, classes ...string) string {
+// withVolumes makes so many volumes of each of several storage classes, all on one node, "" for any, and says which. It makes the classes, too, unless
+// they are there.
+func withVolumes(t *testing.T, c *kube.Cluster, node string, count int, classes ...string) string {
 	t.Helper()
 	var made []string
 	for _, class := range classes {
@@ -85,10 +86,13 @@ func withVolumes(t *testing.T, c *kube.Cluster, count int, classes ...string) st
 	for _, v := range made {
 		script += "mkdir -p " + place(v) + "\n"
 	}
-	node := onNode(t, c, "", script)
+	node = onNode(t, c, node, script)
 	t.Cleanup(func() { onNode(t, c, node, "rm -rf "+place("")+"; rmdir /node/netdelta-test || true") })
 	late, retain := storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimRetain
 	for _, class := range classes {
+		if _, err := c.API.StorageClasses.Get(t.Context(), class, metav1.GetOptions{}); err == nil {
+			continue
+		}
 		ofTest(t, func(ctx context.Context) error {
 			_, err := c.API.StorageClasses.Create(ctx, &storagev1.StorageClass{
 				ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "kubernetes.io/no-provisioner", VolumeBindingMode: &late, ReclaimPolicy: &retain,
@@ -101,7 +105,7 @@ func withVolumes(t *testing.T, c *kube.Cluster, count int, classes ...string) st
 	for _, v := range made {
 		class := v[:strings.LastIndexByte(v, '-')]
 		volume := &corev1.PersistentVolume{
-			ObjectMeta: metav1.ObjectMeta{Name: v},
+			ObjectMeta: metav1.ObjectMeta{Name: v + "-" + node},
 			Spec: corev1.PersistentVolumeSpec{
 				Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 				StorageClassName: class, PersistentVolumeReclaimPolicy: retain,
@@ -115,7 +119,7 @@ func withVolumes(t *testing.T, c *kube.Cluster, count int, classes ...string) st
 			_, err := c.API.PersistentVolumes.Create(ctx, volume, metav1.CreateOptions{})
 			return err
 		}, func(ctx context.Context) error {
-			return c.API.PersistentVolumes.Delete(ctx, v, metav1.DeleteOptions{})
+			return c.API.PersistentVolumes.Delete(ctx, volume.Name, metav1.DeleteOptions{})
 		})
 	}
 	return node
@@ -143,7 +147,7 @@ func TestStorageClassOnCluster(t *testing.T) {
 	c, flags := equipped(t, 2)
 	fast, slow := c.Namespace+"-fast", c.Namespace+"-slow"
 	// One to try, and one each for the baseline, its A/A control and the other network.
-	node := withVolumes(t, c, 4, fast, slow)
+	node := withVolumes(t, c, "", 4, fast, slow)
 	call := func(out string, more ...string) []string {
 		return append(append([]string{"run", "--quiet", "--builds", "1", "--rounds", "1", "--out", out, "--nodes", node, "--factor", "file=16MiB"}, flags...), more...)
 	}
@@ -164,6 +168,39 @@ func TestStorageClassOnCluster(t *testing.T) {
 	// The volumes of one class are used up, and kept.
 	cantBeHad(t, c, flags[len(flags)-1], node, slow)
 	finish(t, longCommand(t, dir, call("unknown", "--storage-class", fast[:len(fast)-1])...)).want(t, statusFailed).says(t, `did you mean "`+fast+`"?`)
+	without(t, c)
+}
+
+// TestClientsOfStorageClassOnCluster: clients on two nodes have a volume each, begin each burst together, and leave no claim.
+func TestClientsOfStorageClassOnCluster(t *testing.T) {
+	t.Parallel()
+	c, flags := equipped(t, 2)
+	class := c.Namespace + "-each"
+	// On each of two nodes one to try, and one each for the baseline and its A/A control.
+	one := withVolumes(t, c, "", 3, class)
+	list, err := c.API.Nodes.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := list.Items[slices.IndexFunc(list.Items, func(n corev1.Node) bool { return n.Name != one && len(n.Spec.Taints) == 0 })].Name
+	withVolumes(t, c, other, 3, class)
+	dir := t.TempDir()
+	finish(t, longCommand(t, dir, append([]string{
+		"run", "--quiet", "--builds", "1", "--rounds", "1", "--out", "run", "--nodes", one + "," + other, "--networks", "pod", "--baseline", "pod",
+		"--storage-class", class, "--factor", "file=16MiB", "--factor", "client_pods=2",
+	}, flags...)...)).want(t, statusDone).shows(t, "2 client pods")
+	all := trials(t, filepath.Join(dir, "run"))
+	for _, tr := range all {
+		if tr.Failed != "" || tr.Errors > 0 || tr.Transactions == 0 {
+			t.Errorf("%s: %d transactions, %d errors, %s", tr.ID(), tr.Transactions, tr.Errors, tr.Failed)
+		}
+		if len(tr.Clients) != 2 || tr.Clients[0].Node != one || tr.Clients[1].Node != other || min(tr.Clients[0].Rate, tr.Clients[1].Rate) <= 0 {
+			t.Errorf("%s: its clients did %+v", tr.ID(), tr.Clients)
+		}
+	}
+	if len(all) != 2 {
+		t.Errorf("there are %d trials, want the baseline's and its A/A control's", len(all))
+	}
 	without(t, c)
 }
 

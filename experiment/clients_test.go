@@ -3,6 +3,7 @@ package experiment_test
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -76,6 +77,9 @@ func TestClientsInSeveralPods(t *testing.T) {
 		if tr.Failed != "" || tr.Path == nil || !tr.Path.OK || tr.Path.Payload != manyClients*exchanges*128 {
 			t.Errorf("%s: failed %q, path %+v", tr.ID(), tr.Failed, tr.Path)
 			continue
+		}
+		if len(tr.Clients) != manyClients || slices.ContainsFunc(tr.Clients, func(c result.ClientRate) bool { return c.Node == "" || c.Rate <= 0 }) {
+			t.Errorf("%s: its clients did %+v", tr.ID(), tr.Clients)
 		}
 		kept := int64(0)
 		for i, n := range tr.Bursts.Transactions {

@@ -54,6 +54,7 @@ func (j Judge) Conclude(run *result.Run, trials *Summaries) Findings {
 	c.networks, c.controls = nil, nil // a large run has as much of them as of deltas
 	run.Contrasts, run.Effects = b.contrasts(), b.effects()
 	run.Paths, run.Links, run.Services = paths(b.cells, b.all), links(b.cells, b.all), served(trials)
+	run.Clients = byClient(b.cells, b.all)
 	run.Splits, run.Replications, run.Correlations = splits(*run, b.all), replications(b.cells, b.all), Correlations(*run)
 	return Findings{
 		Checks: slices.Concat(trialChecks(b.all), c.uneven, c.checks),

@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -266,4 +267,32 @@ func (r Request) Record(run result.Run) *result.Request {
 		record.Shares = append(record.Shares, share)
 	}
 	return record
+}
+
+// byClient says how the rates of cells came from their clients.
+func byClient(cells []result.Cell, all []batch) (rates []result.SharedRate) {
+	for _, c := range cells {
+		if c.Role == result.RoleControl || c.Skipped != "" {
+			continue
+		}
+		byNode := map[string][]float64{}
+		for _, s := range all {
+			t := s.good(c.ID)
+			if t == nil {
+				continue
+			}
+			for _, one := range t.clients {
+				byNode[one.Node] = append(byNode[one.Node], one.Rate)
+			}
+		}
+		if len(byNode) == 0 {
+			continue
+		}
+		r := result.SharedRate{Cell: c.ID, Network: c.Network, Setting: c.Setting(), Path: c.Path}
+		for _, node := range slices.Sorted(maps.Keys(byNode)) {
+			r.Clients = append(r.Clients, result.ClientRate{Node: node, Rate: stats.Median(byNode[node])})
+		}
+		rates = append(rates, r)
+	}
+	return rates
 }

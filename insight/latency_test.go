@@ -270,3 +270,24 @@ func TestClaimsOfCorrelation(t *testing.T) {
 		}
 	}
 }
+
+// What several clients did together is told by the node of each, as the median over trials, but not of the A/A control.
+func TestByClient(t *testing.T) {
+	run := conclude(t, func(trials []result.Trial) {
+		for i := range trials {
+			trials[i].Clients = []result.ClientRate{{Node: "w2", Rate: 100}, {Node: "w1", Rate: float64(1000 + trials[i].Build)}}
+		}
+	})
+	if len(run.Clients) == 0 {
+		t.Fatal("nothing is said of clients")
+	}
+	for _, r := range run.Clients {
+		if len(r.Clients) != 2 || r.Clients[0].Node != "w1" || r.Clients[0].Rate <= 1000 || r.Clients[1] != (result.ClientRate{Node: "w2", Rate: 100}) || strings.Contains(r.Cell, "twin") {
+			t.Errorf("%s: %+v", r.Cell, r.Clients)
+		}
+	}
+	said := words.Clients(run.Clients)
+	if last := said[len(said)-1]; len(said) != len(run.Clients) || !strings.HasSuffix(last, " IOPS, w2 100 IOPS") || !strings.Contains(last, ": w1 100") {
+		t.Errorf("it is said as %q", said)
+	}
+}

@@ -91,6 +91,7 @@ type summary struct {
 	disk        *result.Disk
 	replication *result.Replication
 	services    []result.Service
+	clients     []result.ClientRate
 	links       []result.LinkUse
 }
 
@@ -108,7 +109,7 @@ func newSummary(index int, t *result.Trial) *summary {
 		failed: t.Failed, reconfigured: len(t.Changes) > 0, path: t.Path, tail: tail{none: true}, exact: t.Exact,
 		rounds: b.Round, starts: b.Start, spans: b.Span, split: b.Split, level: b.SweepLevel,
 		transactions: t.Transactions, sent: t.Sent, lost: t.Lost, cpu: Spent(*t), moves: len(b.P50) == 0, searched: len(b.NoDrop) > 0,
-		bound: t.Bound, disk: t.Disk, replication: t.Replication, services: t.Services, links: t.Links,
+		bound: t.Bound, disk: t.Disk, replication: t.Replication, services: t.Services, clients: t.Clients, links: t.Links,
 	}
 	if len(t.Links) == 0 {
 		s.spans = nil

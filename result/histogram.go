@@ -114,6 +114,15 @@ type Replicated struct {
 	Rate float64 `json:"rate"`
 }
 
+// SharedRate is how the rate of a cell came from its clients; Rate is the median over trials, by node.
+type SharedRate struct {
+	Cell    string `json:"cell"`
+	Network string `json:"network"`
+	Setting
+	Path    string       `json:"path"`
+	Clients []ClientRate `json:"clients"`
+}
+
 // Correlation is how what an application got done goes with what its network measures raw, over the networks of a setting.
 type Correlation struct {
 	Setting

@@ -311,6 +311,12 @@ type Service struct {
 	Restarts int `json:"restarts,omitempty"`
 }
 
+// ClientRate is what one of several clients in pods of their own got done.
+type ClientRate struct {
+	Node string  `json:"node"` // that its pod was on
+	Rate float64 `json:"rate"` // transactions per second, in the bursts that count
+}
+
 // Disk is what a server's storage does without a network, measured before its clients came, with the operation, block size
 // and depth of the trial.
 type Disk struct {

@@ -192,6 +192,8 @@ type Trial struct {
 	Exact *ExactTrial `json:"exact,omitempty"`
 	// Errors are transactions that failed; they are not among Transactions.
 	Errors int64 `json:"errors,omitempty"`
+	// Clients did the trial together, each in a pod of its own; one alone is not listed.
+	Clients []ClientRate `json:"clients,omitempty"`
 	// Services are the daemons that served the trial; there are none where netdelta serves by itself.
 	Services []Service `json:"services,omitempty"`
 	// Drops are the packets that devices and queues of the trial's testbed dropped while it was measured, for all trials there.
@@ -363,6 +365,8 @@ type Run struct {
 	Links []LinkShare `json:"links,omitempty"`
 	// Services are the daemons that served, with what they took at most in any trial; there are none where netdelta serves.
 	Services []Service `json:"services,omitempty"`
+	// Clients are the rates of cells that several clients did together, by client.
+	Clients []SharedRate `json:"clients,omitempty"`
 	// Splits are where the latency of operations on blocks goes, Replications what clusters say of themselves, and Correlations
 	// how what applications get done goes with raw latency and bandwidth.
 	Splits       []Split       `json:"splits,omitempty"`

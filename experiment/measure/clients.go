@@ -24,6 +24,22 @@ type client struct {
 	agent.SyncClient
 	endpoint endpoint.Endpoint
 	moved    int64 // by bursts that were recorded
+	did      work  // in bursts that count
+	last     work  // in the last one, which may be left out
+}
+
+// work is transactions, and how long they took.
+type work struct {
+	transactions int64
+	took         time.Duration
+}
+
+// settle counts the last burst, or drops it.
+func (c *client) settle(drop bool) {
+	if !drop {
+		c.did.transactions, c.did.took = c.did.transactions+c.last.transactions, c.did.took+c.last.took
+	}
+	c.last = work{}
 }
 
 // clients are the clients of a session that has several, each in a pod of its own. They begin each burst together.
@@ -83,6 +99,7 @@ func (s *Session) dialFurther(ctx context.Context) error {
 	s.clients.tally = engine.Tally{} // as what the clients have summed up is gone with connections that were there before
 	s.clients.latencies.Reset()
 	for i, c := range s.each() {
+		c.did, c.last = work{}, work{}
 		if i == 0 {
 			c.Session = s.session
 			continue
@@ -139,6 +156,7 @@ func (k *clients) burst(ctx context.Context, spec engine.BurstSpec) (engine.Burs
 	k.tally.Settle(spec.DropLast)
 	var together []*agent.SyncClient
 	for _, c := range k.all {
+		c.settle(spec.DropLast)
 		if err := c.ReadClock(ctx); err != nil {
 			return engine.Burst{}, err
 		}
@@ -146,22 +164,23 @@ func (k *clients) burst(ctx context.Context, spec engine.BurstSpec) (engine.Burs
 	}
 	sum := newSum()
 	var errs []error
-	moved := make([]int64, len(k.all))
-	spare := agent.BurstTogether(ctx, together, spec, k.lead, func(i int, got agent.SyncResult, err error) {
+	got := make([]engine.Burst, len(k.all))
+	spare := agent.BurstTogether(ctx, together, spec, k.lead, func(i int, one agent.SyncResult, err error) {
 		if err == nil {
-			err = sum.add(got)
+			err = sum.add(one)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("the client in pod %s: %w", k.all[i].Agent.Pod().Name(), err))
 			return
 		}
-		moved[i] = got.Burst.Moved
+		got[i] = one.Burst
 	})
 	if len(errs) > 0 {
 		return engine.Burst{}, errors.Join(errs...)
 	}
 	for i, c := range k.all {
-		c.moved += moved[i]
+		c.moved += got[i].Moved
+		c.last = work{got[i].Transactions, got[i].Duration}
 	}
 	if spare < 0 {
 		k.lead = agent.LongerLead(k.lead, spare)
@@ -177,11 +196,25 @@ func (k *clients) burst(ctx context.Context, spec engine.BurstSpec) (engine.Burs
 
 // collect returns the totals of the bursts that count, of all clients together.
 func (k *clients) collect(dropLast bool) (engine.Totals, error) {
+	for _, c := range k.all {
+		c.settle(dropLast)
+	}
 	t, err := k.tally.Collect(dropLast)
 	if err == nil && k.latencies.TotalCount() > 0 {
 		t.Histogram, err = result.EncodeHistogram(k.latencies)
 	}
 	return t, err
+}
+
+// rates are what each client did in the bursts that count, none of a client alone.
+func (k *clients) rates() (all []result.ClientRate) {
+	if k == nil {
+		return nil
+	}
+	for _, c := range k.all {
+		all = append(all, result.ClientRate{Node: c.Agent.Pod().Node(), Rate: perSecond(engine.Burst{Transactions: c.did.transactions, Duration: c.did.took})})
+	}
+	return all
 }
 
 // Apart is the reason for which a burst is left out whose clients did not measure the same time.
@@ -265,34 +298,6 @@ func (s *Session) prove(ctx context.Context) error {
 		s.path = &proof
 	}
 	return nil
-}
-
-// withFurther adds the proof of a further client, which is in a pod, to a session's proof. The hops stay as they were.
-func withFurther(all result.Path, pod string, p result.Path) result.Path {
-	named := func(into *[]string, sentences []string) {
-		for _, says := range sentences {
-			*into = append(*into, fmt.Sprintf("from pod %s: %s", pod, says))
-		}
-	}
-	named(&all.Findings, p.Findings)
-	for _, says := range p.Weak {
-		if !slices.Contains(all.Weak, says) {
-			named(&all.Weak, []string{says})
-		}
-	}
-	for _, says := range p.Notes {
-		if !slices.Contains(all.Notes, says) {
-			all.Notes = append(all.Notes, says)
-		}
-	}
-	if p.Encapsulation != "" && all.Encapsulation != "" && p.Encapsulation != all.Encapsulation {
-		all.Notes = append(all.Notes, fmt.Sprintf("from pod %s: wrapped in %s", pod, p.Encapsulation))
-	}
-	all.OK = all.OK && p.OK
-	all.Payload, all.MTU = all.Payload+p.Payload, min(all.MTU, p.MTU)
-	all.Stray = append(all.Stray, p.Stray...)
-	all.Sampled, all.Fragments, all.Largest = all.Sampled+p.Sampled, all.Fragments+p.Fragments, max(all.Largest, p.Largest)
-	return all
 }
 
 // served is the processor time of a server whose clock can't be read from here: its agent tells it, before and after what is the

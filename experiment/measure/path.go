@@ -325,3 +325,31 @@ func (m *linkMeter) use() []result.LinkUse {
 	}
 	return all
 }
+
+// withFurther adds the proof of a further client, which is in a pod, to a session's proof. The hops stay as they were.
+func withFurther(all result.Path, pod string, p result.Path) result.Path {
+	named := func(into *[]string, sentences []string) {
+		for _, says := range sentences {
+			*into = append(*into, fmt.Sprintf("from pod %s: %s", pod, says))
+		}
+	}
+	named(&all.Findings, p.Findings)
+	for _, says := range p.Weak {
+		if !slices.Contains(all.Weak, says) {
+			named(&all.Weak, []string{says})
+		}
+	}
+	for _, says := range p.Notes {
+		if !slices.Contains(all.Notes, says) {
+			all.Notes = append(all.Notes, says)
+		}
+	}
+	if p.Encapsulation != "" && all.Encapsulation != "" && p.Encapsulation != all.Encapsulation {
+		all.Notes = append(all.Notes, fmt.Sprintf("from pod %s: wrapped in %s", pod, p.Encapsulation))
+	}
+	all.OK = all.OK && p.OK
+	all.Payload, all.MTU = all.Payload+p.Payload, min(all.MTU, p.MTU)
+	all.Stray = append(all.Stray, p.Stray...)
+	all.Sampled, all.Fragments, all.Largest = all.Sampled+p.Sampled, all.Fragments+p.Fragments, max(all.Largest, p.Largest)
+	return all
+}

@@ -348,7 +348,7 @@ func (s *Session) trial(ctx context.Context, build int, moved map[testbed.Testbe
 		keep(s.checkCongestionControl(t.TCP))
 		t.Sockets = sockets.Join(totals, served)
 		t.Disk, t.Replication = cmp.Or(totals.Disk, served.Disk), cmp.Or(totals.Replication, served.Replication)
-		t.Services = s.serviceRecords(ctx)
+		t.Services, t.Clients = s.serviceRecords(ctx), s.clients.rates()
 	}
 	s.Failed = s.moved(ctx, moved)
 	if s.carry.Visits > 0 {

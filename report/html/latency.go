@@ -15,7 +15,7 @@ import (
 // Breakdown says whether anything is known of storage, clusters or daemons.
 func (p *page) Breakdown() bool {
 	r := p.Run
-	return len(r.Splits)+len(r.Replications)+len(r.Correlations)+len(r.Services) > 0
+	return len(r.Splits)+len(r.Replications)+len(r.Correlations)+len(r.Services)+len(r.Clients) > 0
 }
 
 // Splits are the rows of the table of latencies: load, network, total, disk, what is common to all networks, what the network adds

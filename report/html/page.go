@@ -321,7 +321,7 @@ func Write(w io.Writer, run result.Run, trials *insight.Summaries, options ...Op
 var parsed = sync.OnceValues(func() (*template.Template, error) {
 	return template.New("report").Funcs(template.FuncMap{
 		"exactSays": words.ExactSays, "exactComparison": words.ExactComparison, "exactRows": words.ExactRows,
-		"spreads": words.Spreads, "splitParts": words.SplitParts, "replication": words.Replication, "services": words.Services,
+		"spreads": words.Spreads, "splitParts": words.SplitParts, "replication": words.Replication, "services": words.Services, "clients": words.Clients,
 		"load": words.Load, "title": words.Title, "where": words.Where, "name": insight.Name, "claimClass": claimClass, "thousands": unit.Thousands[uint64],
 		"fixed":     func(x float64) string { return fmt.Sprintf("%.2f", x) },
 		"goalClass": goalClass, "upper": strings.ToUpper,

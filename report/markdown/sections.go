@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
@@ -63,6 +64,7 @@ func (d *document) breakdown(run result.Run) {
 		correlations = append(correlations, escape(words.Load(c.Setting))+" with the "+escape(words.Raw(c))+": "+escape(words.Correlation(c)))
 	}
 	d.list("### Applications against raw figures", correlations)
+	d.list("### Clients", gather.Each(words.Clients(run.Clients), escape))
 	if services := words.Services(run.Services); services != "" {
 		d.paragraph("Services: " + escape(services))
 	}

@@ -31,6 +31,7 @@ func (p *page) reliability() {
 	p.list("misrouted", p.misrouted())
 	p.entry("path", words.Proved(p.run.Paths))
 	p.entry("services", words.Services(p.run.Services))
+	p.list("clients", words.Clients(p.run.Clients))
 	p.list("checks", p.otherChecks())
 	p.list("unsupported", p.absent(true))
 	p.list("skipped", p.absent(false))

@@ -41,6 +41,16 @@ func Replication(r result.Replicated) string {
 	return text
 }
 
+// Clients says of each cell that several clients did together how much each of them did: "vxlan, block, 2 client pods: w1 5012 IOPS, w4 4987 IOPS".
+func Clients(all []result.SharedRate) []string {
+	return gather.Each(all, func(r result.SharedRate) string {
+		each := gather.Each(r.Clients, func(c result.ClientRate) string {
+			return c.Node + " " + Value(Unit(result.Delta{Setting: r.Setting, Unit: unitPerSecond}), c.Rate)
+		})
+		return insight.Name(r.Network, r.Path) + ", " + Load(r.Setting) + ": " + strings.Join(each, ", ")
+	})
+}
+
 // Raw names the figure with which a correlation compares an application.
 func Raw(c result.Correlation) string {
 	what := "round trip"
