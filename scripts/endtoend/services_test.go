@@ -24,7 +24,7 @@ func shorts() []short {
 		{
 			"throughput", "tcp-stream", []string{
 				"--networks", "host,routed,vxlan-routed", "--factor", "mtu=1500,9000", "--factor", "service=pod", "--factor", "from=pod,node",
-				"--time-budget", "25s",
+				"--time-budget", "15s",
 			},
 			nil,
 		},

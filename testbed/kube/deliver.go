@@ -2,7 +2,6 @@ package kube
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"debug/elf"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/klauspost/compress/gzip" // four times as fast as the standard library's
 
 	"netdelta/testbed/kube/inside"
 	"netdelta/unit"
