@@ -12,7 +12,7 @@ on_cluster() {
 	local image=
 	if [[ $1 == "$first_cache" && -e $work/programs ]]; then image=$(tail -1 "$work/programs"); fi
 	NETDELTA_KUBECONFIG=$1/netdelta/cluster/kubeconfig NETDELTA_IMAGE=$image CGO_ENABLED=0 XDG_CACHE_HOME=$1 \
-		go test -json -count=1 -p 1 -timeout 40m "${@:2}"
+		go test -json -vet=off -count=1 -ldflags=-w -p 1 -timeout 40m "${@:2}"
 }
 
 # events prints the events of all tests: those of both clusters at once, unless they are one. With -test.run=PATTERN PACKAGE it runs
@@ -94,12 +94,12 @@ skipped() {
 	printf 'skip: test-kubernetes: %s\n' "$why" | tee ${NETDELTA_SUMMARY:+"$NETDELTA_SUMMARY/test-kubernetes.skipped"}
 }
 
-# bring_up CACHE brings up the cluster of a folder for caches, or ends the script where this machine can have none.
+# bring_up CACHE WORKERS brings up the cluster of a folder for caches, or ends the script where this machine can have none.
 bring_up() {
 	local began=$SECONDS
 	mkdir "$1"
 	mine+=("$1")
-	if ! as "$1" "$work/cluster" up --ipv6 --workers 4 >/dev/null 2>"$1/said"; then
+	if ! as "$1" "$work/cluster" up --ipv6 --workers "$2" >/dev/null 2>"$1/said"; then
 		cat "$1/said" >&2
 		skipped "$1/said" && exit
 		exit 1
@@ -133,8 +133,8 @@ second_cache=$first_cache
 if ! "$work/cluster" status >/dev/null 2>&1; then
 	first_cache=$work/first
 	second_cache=$work/second
-	if [[ -n $others ]]; then bring_up "$second_cache"; fi
-	if [[ -n $runs ]]; then bring_up "$first_cache"; fi
+	if [[ -n $others ]]; then bring_up "$second_cache" 2; fi
+	if [[ -n $runs ]]; then bring_up "$first_cache" 4; fi # clusters of databases and storage
 fi
 
 began=$SECONDS
