@@ -20,7 +20,7 @@ timed() {
 unseen() {
 	cat <<-'END'
 		netdelta/cli                      runs the program, in processes of its own, which the detector can't see
-		netdelta/extras/cluster/image     compresses an image of half a gigabyte
+		netdelta/extras/cluster/image     writes an image of half a gigabyte
 	END
 }
 

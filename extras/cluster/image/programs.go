@@ -70,7 +70,8 @@ func WritePrograms(archive, busybox, netdelta string) (lacking []string, err err
 	if err := errors.Join(files.write(content, busybox), content.Close()); err != nil {
 		return lacking, err
 	}
-	layer, err := tarball.LayerFromFile(content.Name(), tarball.WithCompressionLevel(gzip.BestSpeed))
+	// Nodes are on this machine: to write and read it as it is takes less time than to compress it.
+	layer, err := tarball.LayerFromFile(content.Name(), tarball.WithCompressionLevel(gzip.NoCompression))
 	if err != nil {
 		return lacking, err
 	}
