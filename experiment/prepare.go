@@ -71,29 +71,15 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 			return p, err
 		}
 	}
-	p.guess(s.Design.Burst, s.Design.Rounds, len(s.Changes) > 0)
-	slow := p.slowDown(s.Design.Burst)
-	if able.Costs != nil {
-		p.guessElsewhere(*able.Costs)
-	}
-	if len(s.Changes) > 0 {
-		p.Costs.Build += changeTakes
-	}
 	p.markBaseless()
 	if len(plan.Measured(p.Cells)) == 0 {
 		return p, fmt.Errorf("%w: %w", record.ErrNothing, p.reasons())
 	}
-	if plan.HaveStates(p.Cells) && s.Design.Blocks == 0 {
-		p.fewerVisits()
-	}
-	fitted, err := plan.Fit(p.Cells, p.Costs, p.Rules)
+	fitted, err := p.fitBudget(s, able.Costs)
 	if err != nil {
 		return p, err
 	}
 	p.Cells = fitted.Cells
-	if slow && able.Costs == nil && s.Design.Blocks == 0 {
-		p.Rules.Builds = s.Design.Builds // costs may turn out smaller: small differences take builds rather than rounds
-	}
 	p.Admits = !able.SharesMachine // it is not this machine's memory that servers take
 	if fitted.Note != "" {
 		if p.Admits {
@@ -108,6 +94,26 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 		return p, err
 	}
 	return p, p.checkRoom(s)
+}
+
+// fitBudget finds out what the time budget holds, as guessed, on this machine or, with costs, elsewhere.
+func (p *Plan) fitBudget(s *study.Study, costs *testbed.Costs) (plan.Fitted, error) {
+	p.guess(s.Design.Burst, s.Design.Rounds, len(s.Changes) > 0)
+	slow := p.slowDown(s.Design.Burst)
+	if costs != nil {
+		p.guessElsewhere(*costs)
+	}
+	if len(s.Changes) > 0 {
+		p.Costs.Build += changeTakes
+	}
+	if plan.HaveStates(p.Cells) && s.Design.Blocks == 0 {
+		p.fewerVisits()
+	}
+	fitted, err := plan.Fit(p.Cells, p.Costs, p.Rules)
+	if slow && costs == nil && s.Design.Blocks == 0 {
+		p.Rules.Builds = s.Design.Builds // costs may turn out smaller: small differences take builds rather than rounds
+	}
+	return fitted, err
 }
 
 // placeOnCPUs has cells of request-response say which processors their ends are pinned to, where the study leaves it to the workload:
