@@ -23,6 +23,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -339,24 +340,38 @@ func sampling(l Load) float64 {
 }
 
 // Share calibrates and judges how much of a burst's time its own processes had the processor. Where both ends of a
-// workload are pinned to one processor the share is close to 1, and what is missing was taken by others.
+// workload are pinned to one processor the share is close to 1, and what is missing was taken by others, or by one end while the other
+// waited: how they take turns may be another way in another build. What lasts is therefore usual from then on.
 type Share struct {
 	quiet []float64
 	low   float64
+	odd   []float64 // too small, one after another
 }
 
-// calibrationBursts is how many bursts set the usual share of a cell.
+// calibrationBursts is how many bursts in a row set the usual share of a cell: the first ones, and so many that all have too little.
 const calibrationBursts = 8
 
 // Disturbed takes the share of one burst and says whether it is too small; the first bursts calibrate and are never so. least is the
 // share of its time that a burst must miss at least; 0 is a tenth.
 func (s *Share) Disturbed(share, least float64) bool {
 	if len(s.quiet) < calibrationBursts {
-		s.quiet = append(s.quiet, share)
-		if len(s.quiet) == calibrationBursts {
-			s.low = stats.Median(s.quiet) - max(cmp.Or(least, shareFloor), deviations*stats.MAD(s.quiet))
-		}
+		s.calibrate(append(s.quiet, share), least)
 		return false
 	}
-	return share < s.low
+	if share >= s.low {
+		s.odd = s.odd[:0]
+		return false
+	}
+	if s.odd = append(s.odd, share); len(s.odd) == calibrationBursts {
+		s.calibrate(slices.Clone(s.odd), least)
+		s.odd = s.odd[:0]
+	}
+	return true
+}
+
+// calibrate takes shares as usual, once there are enough.
+func (s *Share) calibrate(shares []float64, least float64) {
+	if s.quiet = shares; len(shares) == calibrationBursts {
+		s.low = stats.Median(shares) - max(cmp.Or(least, shareFloor), deviations*stats.MAD(shares))
+	}
 }

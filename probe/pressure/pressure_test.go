@@ -233,6 +233,35 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
+// Ends that take turns in another way from some build on are measured in it, and one that others keep from the processor for some bursts is
+// not: these are left out, and what follows is judged as before.
+func TestShareThatLasts(t *testing.T) {
+	var s Share
+	lost := func(share float64, bursts int) (n int) {
+		for range bursts {
+			if s.Disturbed(share, 0) {
+				n++
+			}
+		}
+		return n
+	}
+	if n := lost(0.95, 30); n != 0 {
+		t.Errorf("%d of 30 usual bursts are left out", n)
+	}
+	if n := lost(0.5, 7); n != 7 {
+		t.Errorf("%d of 7 disturbed bursts are left out", n)
+	}
+	if n := lost(0.95, 3); n != 0 {
+		t.Errorf("%d of 3 usual bursts are left out", n)
+	}
+	if n := lost(0.5, 40); n != calibrationBursts {
+		t.Errorf("%d of 40 bursts are left out where their ends take turns in another way, want %d", n, calibrationBursts)
+	}
+	if n := lost(0.3, 3) + lost(0.95, 3); n != 3 {
+		t.Errorf("%d of 6 are left out afterwards, of which 3 are disturbed", n)
+	}
+}
+
 func TestShare(t *testing.T) {
 	var s Share
 	for i := range calibrationBursts {

@@ -66,15 +66,15 @@ func (c *Cluster) failureReason(ctx context.Context, at ContainerRef, status int
 
 // podFailure says how a pod failed by its own status, "" where all is well.
 func podFailure(pod *corev1.Pod) string {
+	container, end := ended(pod)
 	switch s := pod.Status; {
 	case s.Reason != "":
 		return sentence("its pod was stopped: "+s.Reason, s.Message)
 	case disrupted(pod) != nil:
 		d := disrupted(pod)
 		return sentence("its pod was taken away: "+d.Reason, d.Message)
-	case ended(pod) != nil:
-		t := ended(pod)
-		return sentence(fmt.Sprintf("its container %s ended: %s", containerName, cmp.Or(t.Reason, "exit status "+strconv.Itoa(int(t.ExitCode)))), t.Message)
+	case end != nil:
+		return sentence(fmt.Sprintf("its container %s ended: %s", container, cmp.Or(end.Reason, "exit status "+strconv.Itoa(int(end.ExitCode)))), end.Message)
 	case pod.DeletionTimestamp != nil:
 		return "its pod is being deleted"
 	case s.Phase == corev1.PodFailed || s.Phase == corev1.PodSucceeded:
@@ -83,14 +83,14 @@ func podFailure(pod *corev1.Pod) string {
 	return ""
 }
 
-// ended is how a pod's only container ended, nil while it runs for the first time.
-func ended(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+// ended is which of a pod's containers ended first in their order, and how; nil while all run for the first time.
+func ended(pod *corev1.Pod) (container string, how *corev1.ContainerStateTerminated) {
 	for _, c := range pod.Status.ContainerStatuses {
 		if t := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated); t != nil {
-			return t
+			return c.Name, t
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // disrupted is why a pod is taken away, nil where it is not.

@@ -45,6 +45,9 @@ func TestMisfortune(t *testing.T) {
 		{podWith(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}), "its pod was stopped: Evicted: The node was low on resource: memory."},
 		{podWith(corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: container(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}})}), "its container netdelta ended: OOMKilled"},
 		{podWith(corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: container(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 0}})}), "its container netdelta ended: exit status 0"},
+		{podWith(corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "mysql", LastTerminationState: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled"},
+		}}}}), "its container mysql ended: OOMKilled"},
 		{podWith(condemned), "its pod was taken away: DeletionByTaintManager: Taint manager: deleting due to NoExecute taint"},
 		{podWith(evicted), "its pod was taken away: EvictionByEvictionAPI: Eviction API: evicting"},
 		{deleted, "its pod is being deleted"},

@@ -221,12 +221,13 @@ func (g *PolicyTarget) TryFresh(ctx context.Context, admitted bool, every, withi
 	}
 	defer func() { err = errors.Join(err, l.cluster.deletePod(manifest.Namespace, manifest.Name)) }()
 	spoken := func(pod *corev1.Pod) bool {
-		end := ended(pod)
+		_, end := ended(pod)
 		return end != nil && end.ExitCode == 0 && end.Message != ""
 	}
 	pod, err := l.awaitThat(ctx, manifest.Namespace, manifest.Name, "ended", l.options.Within+within, spoken)
 	if err == nil {
-		err = json.Unmarshal([]byte(ended(pod).Message), &v)
+		_, end := ended(pod)
+		err = json.Unmarshal([]byte(end.Message), &v)
 	}
 	if err != nil {
 		return v, fmt.Errorf("hear of the fresh pod %s: %w", manifest.Name, err)
