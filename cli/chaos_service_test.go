@@ -41,7 +41,7 @@ func stoppedService(c *chaos) {
 	awaitTrials(t, folder, 3)
 	began := time.Now()
 	stopped := stopOne(t, "nginx", cmd.Process.Pid)
-	await(t, cmd).want(t, statusFailed).says(t, "trials failed; they are named above").shows(t, "its service hangs: nginx does not answer")
+	await(t, cmd).want(t, statusFailed).says(t, "trials failed; they are named above").shows(t, "its service hangs: pod pod2 on node node1: nginx does not answer")
 	c.ended(began)
 	whole := 0
 	var failed []string
