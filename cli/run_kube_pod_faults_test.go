@@ -50,7 +50,7 @@ func TestPodFaultsOnCluster(t *testing.T) {
 			}
 			return ""
 		}, []string{"its stream was cut"}},
-		{"node", func(t *testing.T, _ string) string { killNode(t, "w2"); return "" }, []string{"its pod", "its stream was cut"}},
+		{"node", func(t *testing.T, _ string) string { killNode(t, "w2"); return "" }, []string{"its pod", "its container", "its stream was cut"}},
 	} {
 		pod := underWay(t, c, at)
 		before := len(trialsSoFar(t, at))

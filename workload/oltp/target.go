@@ -50,20 +50,35 @@ type held struct {
 // Found implements workload.Held.
 func (h *held) Found() workload.Found { return h.found }
 
-// dropWithin is how long the database may take to drop the tables.
-const dropWithin = 20 * time.Second
+// dropWithin is how long the database may take to drop the tables, askAgain the pause before one that is away is asked again.
+const (
+	dropWithin = 20 * time.Second
+	askAgain   = 500 * time.Millisecond
+)
 
 // Close implements workload.Held: it drops the tables.
 func (h *held) Close() error { return errors.Join(h.drop(), h.home.Close()) }
 
-// drop drops the tables, also when what made them was given up.
+// drop drops the tables, also when what made them was given up. A database that has ended may be on its way back: it is asked again.
 func (h *held) drop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), dropWithin)
 	defer cancel()
-	if _, err := query(ctx, h.home, dropping()); err != nil {
+	_, err := query(ctx, h.home, dropping())
+	for err != nil && away(err) && ctx.Err() == nil {
+		time.Sleep(askAgain)
+		if _, again := query(ctx, h.home, dropping()); again == nil || ctx.Err() == nil {
+			err = again
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("drop netdelta's tables: %w; do it by hand: %s", err, dropping())
 	}
 	return nil
+}
+
+// away says whether an error is of a database that can't be reached, or that ended meanwhile.
+func away(err error) bool {
+	return slices.ContainsFunc([]string{"ERROR 2002", "ERROR 2003", "ERROR 2013"}, func(number string) bool { return strings.Contains(err.Error(), number) })
 }
 
 // ownTables are the names of the tables that sysbench makes: they can't be chosen.
