@@ -31,7 +31,7 @@ events() {
 	if ((${#packages[@]} > 0)); then
 		set -m # a process group, which can be ended with all that is in it
 		# They wait for pods to start and to end most of the time.
-		on_cluster "$second_cache" -parallel 8 -run OnCluster "${packages[@]}" >"$work/events" &
+		on_cluster "$second_cache" -parallel 3 -run OnCluster "${packages[@]}" >"$work/events" &
 		other=$!
 		set +m
 		# shellcheck disable=SC2064 # the number is known now
