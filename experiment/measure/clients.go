@@ -23,23 +23,8 @@ import (
 type client struct {
 	agent.SyncClient
 	endpoint endpoint.Endpoint
-	moved    int64 // by bursts that were recorded
-	did      work  // in bursts that count
-	last     work  // in the last one, which may be left out
-}
-
-// work is transactions, and how long they took.
-type work struct {
-	transactions int64
-	took         time.Duration
-}
-
-// settle counts the last burst, or drops it.
-func (c *client) settle(drop bool) {
-	if !drop {
-		c.did.transactions, c.did.took = c.did.transactions+c.last.transactions, c.did.took+c.last.took
-	}
-	c.last = work{}
+	moved    int64        // by bursts that were recorded
+	did      engine.Burst // transactions, and how long they took, in all bursts that count
 }
 
 // clients are the clients of a session that has several, each in a pod of its own. They begin each burst together.
@@ -99,7 +84,7 @@ func (s *Session) dialFurther(ctx context.Context) error {
 	s.clients.tally = engine.Tally{} // as what the clients have summed up is gone with connections that were there before
 	s.clients.latencies.Reset()
 	for i, c := range s.each() {
-		c.did, c.last = work{}, work{}
+		c.did = engine.Burst{}
 		if i == 0 {
 			c.Session = s.session
 			continue
@@ -156,7 +141,6 @@ func (k *clients) burst(ctx context.Context, spec engine.BurstSpec) (engine.Burs
 	k.tally.Settle(spec.DropLast)
 	var together []*agent.SyncClient
 	for _, c := range k.all {
-		c.settle(spec.DropLast)
 		if err := c.ReadClock(ctx); err != nil {
 			return engine.Burst{}, err
 		}
@@ -180,7 +164,6 @@ func (k *clients) burst(ctx context.Context, spec engine.BurstSpec) (engine.Burs
 	}
 	for i, c := range k.all {
 		c.moved += got[i].Moved
-		c.last = work{got[i].Transactions, got[i].Duration}
 	}
 	if spare < 0 {
 		k.lead = agent.LongerLead(k.lead, spare)
@@ -190,15 +173,15 @@ func (k *clients) burst(ctx context.Context, spec engine.BurstSpec) (engine.Burs
 	k.tally.Take(b, engine.More{Add: func(t *engine.Totals) {
 		k.latencies.Merge(sum.latencies)
 		t.Disk = sum.disk
+		for i, c := range k.all {
+			c.did.Transactions, c.did.Duration = c.did.Transactions+got[i].Transactions, c.did.Duration+got[i].Duration
+		}
 	}})
 	return b, nil
 }
 
 // collect returns the totals of the bursts that count, of all clients together.
 func (k *clients) collect(dropLast bool) (engine.Totals, error) {
-	for _, c := range k.all {
-		c.settle(dropLast)
-	}
 	t, err := k.tally.Collect(dropLast)
 	if err == nil && k.latencies.TotalCount() > 0 {
 		t.Histogram, err = result.EncodeHistogram(k.latencies)
@@ -212,7 +195,7 @@ func (k *clients) rates() (all []result.ClientRate) {
 		return nil
 	}
 	for _, c := range k.all {
-		all = append(all, result.ClientRate{Node: c.Agent.Pod().Node(), Rate: perSecond(engine.Burst{Transactions: c.did.transactions, Duration: c.did.took})})
+		all = append(all, result.ClientRate{Node: c.Agent.Pod().Node(), Rate: perSecond(c.did)})
 	}
 	return all
 }
