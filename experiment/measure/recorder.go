@@ -176,8 +176,9 @@ type BurstSize struct {
 	Visit int
 	// Cost is what a burst takes in all, as guessed.
 	Cost     time.Duration
-	length   time.Duration // without the warm-up
+	length   time.Duration // after which no transaction begins, without the warm-up
 	warmup   time.Duration
+	takes    time.Duration // without the warm-up: its length, or a transaction that takes longer
 	deadline time.Duration // when a burst is given up
 }
 
@@ -187,10 +188,10 @@ func SizeOf(burst time.Duration, visit int, d workload.Demand) BurstSize {
 	if d.Transaction < s.length {
 		s.warmup = s.length / warmupShare
 	}
-	takes := max(s.length, d.Transaction)
-	s.deadline, s.Cost = takes+hangAfter, takes+s.warmup+exchange
+	s.takes = max(s.length, d.Transaction)
+	s.deadline, s.Cost = s.takes+hangAfter, s.takes+s.warmup+exchange
 	if len(d.Programs) > 0 || d.Burst > 0 {
-		s.deadline = takes + programHangAfter
+		s.deadline = s.takes + programHangAfter
 	}
 	if d.Burst > 0 { // a program is started for each burst, also against a user's own database
 		s.Cost += programStart
@@ -208,7 +209,7 @@ func (s BurstSize) patient(patience time.Duration, d workload.Demand) BurstSize 
 		patience *= agent.ProgramsPatience
 	}
 	if patience > 0 {
-		s.deadline = min(s.deadline, max(s.length, d.Transaction)+patience)
+		s.deadline = min(s.deadline, s.takes+patience)
 	}
 	return s
 }

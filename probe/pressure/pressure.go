@@ -23,7 +23,6 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -343,9 +342,9 @@ func sampling(l Load) float64 {
 // workload are pinned to one processor the share is close to 1, and what is missing was taken by others, or by one end while the other
 // waited: how they take turns may be another way in another build. What lasts is therefore usual from then on.
 type Share struct {
-	quiet []float64
+	row   []float64 // one after another for which nothing is usual: the first ones, and then those that are too small
 	low   float64
-	odd   []float64 // too small, one after another
+	known bool // low
 }
 
 // calibrationBursts is how many bursts in a row set the usual share of a cell: the first ones, and so many that all have too little.
@@ -354,24 +353,14 @@ const calibrationBursts = 8
 // Disturbed takes the share of one burst and says whether it is too small; the first bursts calibrate and are never so. least is the
 // share of its time that a burst must miss at least; 0 is a tenth.
 func (s *Share) Disturbed(share, least float64) bool {
-	if len(s.quiet) < calibrationBursts {
-		s.calibrate(append(s.quiet, share), least)
+	if s.known && share >= s.low {
+		s.row = s.row[:0]
 		return false
 	}
-	if share >= s.low {
-		s.odd = s.odd[:0]
-		return false
+	disturbed := s.known
+	if s.row = append(s.row, share); len(s.row) == calibrationBursts {
+		s.low, s.known = stats.Median(s.row)-max(cmp.Or(least, shareFloor), deviations*stats.MAD(s.row)), true
+		s.row = s.row[:0]
 	}
-	if s.odd = append(s.odd, share); len(s.odd) == calibrationBursts {
-		s.calibrate(slices.Clone(s.odd), least)
-		s.odd = s.odd[:0]
-	}
-	return true
-}
-
-// calibrate takes shares as usual, once there are enough.
-func (s *Share) calibrate(shares []float64, least float64) {
-	if s.quiet = shares; len(shares) == calibrationBursts {
-		s.low = stats.Median(shares) - max(cmp.Or(least, shareFloor), deviations*stats.MAD(shares))
-	}
+	return disturbed
 }

@@ -104,8 +104,8 @@ func streamed(r iperf3.Report) (engine.Burst, engine.More) {
 	})}
 }
 
-// dataAside is how far the port of netperf's measured connection lies from that of its control connection: both are among the
-// thousand of the server's pod.
+// dataAside separates the port of netperf's measured connection from that of its control connection. Both are among the thousand ports of the
+// server's pod.
 const dataAside = 500
 
 // dataPort is the server's port for what is measured.
