@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"netdelta/experiment/session"
 	"netdelta/experiment/study"
 	"netdelta/internal/suggest"
 	"netdelta/network"
@@ -184,7 +185,7 @@ func checkGuests(o runOptions, s *study.Study) error {
 }
 
 // openGuests is the provider of a lab in a guest, or of a guest for each node.
-func openGuests(ctx context.Context, env *environment, _ *study.Study, o runOptions) (testbed.Provider, func() error, error) {
+func openGuests(ctx context.Context, env *environment, s *study.Study, o runOptions) (testbed.Provider, func() error, error) {
 	if o.nodes == "" || o.exact {
 		return guests.Lab{Image: func(ctx context.Context) (image.Image, error) { return env.buildImage(ctx, false) }}, func() error { return nil }, nil
 	}
@@ -192,7 +193,7 @@ func openGuests(ctx context.Context, env *environment, _ *study.Study, o runOpti
 	if err != nil {
 		return nil, nil, err
 	}
-	g, err := guests.OpenNodes(ctx, img)
+	g, err := guests.OpenNodes(ctx, img, session.HasPrograms(s, env.workloads))
 	if err != nil {
 		return nil, nil, err
 	}

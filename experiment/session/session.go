@@ -287,7 +287,7 @@ func (s *Session) request() (guest.Request, error) {
 
 // guestSpec is what a guest needs for the study.
 func (s *Session) guestSpec() testbed.GuestSpec {
-	return testbed.GuestSpec{Networks: append([]string{s.Study.Baseline}, s.Study.Networks...), Spec: s.spec(), Programs: s.hasPrograms()}
+	return testbed.GuestSpec{Networks: append([]string{s.Study.Baseline}, s.Study.Networks...), Spec: s.spec(), Programs: HasPrograms(s.Study, s.Workloads)}
 }
 
 // spec is the study's testbed.
@@ -296,14 +296,14 @@ func (s *Session) spec() testbed.Spec {
 	return testbed.Spec{Nodes: on.Nodes, PodsPerNode: on.Pods, Link: testbed.Link(on.Link)}
 }
 
-// hasPrograms says whether the study's workloads need programs of others.
-func (s *Session) hasPrograms() bool {
-	for _, named := range s.Study.Workloads {
-		for _, w := range s.Workloads {
+// HasPrograms says whether a study's workloads need programs of others.
+func HasPrograms(s *study.Study, workloads []workload.Workload) bool {
+	for _, named := range s.Workloads {
+		for _, w := range workloads {
 			if w.Name != named.Name {
 				continue
 			}
-			for _, p := range s.Study.Combinations(named) {
+			for _, p := range s.Combinations(named) {
 				if len(w.Demands(p).Programs) > 0 {
 					return true
 				}

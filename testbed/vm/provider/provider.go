@@ -81,14 +81,11 @@ func (p Lab) boot(ctx context.Context, s testbed.GuestSpec) (*testbed.Guest, err
 	if err != nil {
 		return nil, err
 	}
-	m := vm.Machine{Files: files(s), Cards: cards(s), Memory: min(max(free/memoryShare, memoryLeast), memoryMost)}
+	m := vm.Machine{Files: files(s), Cards: cards(s), Archives: archives(s.Programs), Memory: min(max(free/memoryShare, memoryLeast), memoryMost)}
 	if m.Cards > 0 {
 		m.Memory = min(m.Memory, vm.MostMemoryWithCards)
 	}
 	m.Memory -= m.Memory % unit.MiB
-	if s.Programs {
-		m.Archives = []image.Archive{image.Tools, image.CNI, image.Services}
-	}
 	g, err := vm.Boot(ctx, img, m)
 	if err != nil {
 		return nil, err
@@ -103,6 +100,14 @@ func (p Lab) boot(ctx context.Context, s testbed.GuestSpec) (*testbed.Guest, err
 		Describe: func(e result.Environment) result.Environment { return describe(e, img, g.Machine.Accel) },
 		Close:    g.Close,
 	}, nil
+}
+
+// archives are what a guest has in addition to its base; nil is as usual.
+func archives(programs bool) []image.Archive {
+	if !programs {
+		return nil
+	}
+	return []image.Archive{image.Tools, image.CNI, image.Services}
 }
 
 // bounded is a program in a guest that has so much memory.
@@ -233,8 +238,8 @@ func (g *Nodes) Close() error {
 	return err
 }
 
-// OpenNodes boots two guests of the image that are joined by wires.
-func OpenNodes(ctx context.Context, i image.Image) (g *Nodes, err error) {
+// OpenNodes boots two guests of the image that are joined by wires. programs says that workloads need external programs.
+func OpenNodes(ctx context.Context, i image.Image, programs bool) (g *Nodes, err error) {
 	sent, err := machine.SentProgram()
 	if err != nil {
 		return nil, err
@@ -256,7 +261,7 @@ func OpenNodes(ctx context.Context, i image.Image) (g *Nodes, err error) {
 		for n, end := range []*os.File{a, b} {
 			mac := fmt.Sprintf("52:54:00:6e:%02x:%02x", n+1, w+1)
 			machines[n].Program = sent
-			machines[n].Archives = []image.Archive{image.Tools, image.CNI, image.Services}
+			machines[n].Archives = archives(programs)
 			machines[n].Links = append(machines[n].Links, vm.Link{MAC: mac, End: end, MTU: guestMTU})
 			joining[n] = append(joining[n], []string{mac})
 		}
