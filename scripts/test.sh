@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # timed lists what others on the processor would disturb, and what the race detector slows ten times: a package, and why.
 timed() {
 	cat <<-'END'
-		netdelta/extras/bench/...         compares the engine with other programs
+		netdelta/extras/bench/engine      compares the engine with other programs
 		netdelta/engine                   times single requests
 		netdelta/internal/clock           times single readings of the clock
 		netdelta/workload/foreign         compares what other programs measure with what the engine does

@@ -90,6 +90,7 @@ func (s session) burst(length time.Duration) engine.Burst {
 
 // TestIperf3FindsWhatNetdeltaDoes: on a link with a rate both engines measure the link, less what the headers take.
 func TestIperf3FindsWhatNetdeltaDoes(t *testing.T) {
+	t.Parallel()
 	require.Tool(t, "iperf3")
 	const link = 100 * unit.Mbit
 	e := across(t, link, result.IPv4)
@@ -129,6 +130,7 @@ func attempts(t *testing.T, measure func() (float64, float64), share float64) {
 }
 
 func TestIperf3CountsLostDatagrams(t *testing.T) {
+	t.Parallel()
 	require.Tool(t, "iperf3")
 	e := across(t, 40*unit.Mbit, result.IPv6)
 	p := result.Params{Engine: "iperf3", Rate: 80 * unit.Mbit, Message: 1200, Family: result.IPv6}
@@ -193,6 +195,7 @@ func TestNetperfFindsWhatNetdeltaDoes(t *testing.T) {
 
 // TestDropsTheLast: a burst that was disturbed leaves nothing in the totals.
 func TestDropsTheLast(t *testing.T) {
+	t.Parallel()
 	require.Tool(t, "iperf3")
 	e := across(t, 20*unit.Mbit, result.IPv4)
 	s := e.open(t, "tcp-stream", result.Params{Engine: "iperf3"}, 0)
@@ -205,6 +208,7 @@ func TestDropsTheLast(t *testing.T) {
 }
 
 func TestFaultsAreNamed(t *testing.T) {
+	t.Parallel()
 	require.Tool(t, "iperf3")
 	e := across(t, 0, result.IPv4)
 	first, _ := e.server.Pod().Ports()
