@@ -16,19 +16,26 @@ import (
 //go:norace
 //go:nocheckptr
 func (c *control) exchangeOnNewConnection() bool {
-	fd, errno := native.Socket(c.family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if errno != 0 {
-		return c.fail(stepSocket, errno)
+	k := &c.connection[0]
+	k.fd = -1
+	ok := c.openSocket(k, 0) && c.connectSocket(k) && c.sendAll(k.fd) && c.receiveAll(k.fd) && c.receiveEnd(k.fd)
+	if k.fd >= 0 {
+		native.Close(k.fd)
 	}
-	ok := c.exchangeOn(fd)
-	native.Close(fd)
 	return ok
 }
 
+// openSocket opens a connection's socket, with the given flags.
+//
 //go:nosplit
 //go:norace
-//go:nocheckptr
-func (c *control) exchangeOn(fd int32) bool {
+//go:noinline
+func (c *control) openSocket(k *connection, flags uintptr) bool {
+	fd, errno := native.Socket(c.family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|flags, 0)
+	if errno != 0 {
+		return c.fail(stepSocket, errno)
+	}
+	k.fd, k.own = fd, true
 	if errno := c.setOptions(fd); errno != 0 {
 		return c.fail(stepSocket, errno)
 	}
@@ -37,10 +44,19 @@ func (c *control) exchangeOn(fd int32) bool {
 			return c.fail(stepBind, errno)
 		}
 	}
+	return true
+}
+
+// connectSocket connects a connection's socket, and waits until it is.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *control) connectSocket(k *connection) bool {
 	for {
-		errno := native.Connect(fd, unsafe.Pointer(&c.remote.raw), uintptr(c.remote.length))
+		errno := native.Connect(k.fd, unsafe.Pointer(&c.remote.raw), uintptr(c.remote.length))
 		if errno == 0 || errno == unix.EISCONN {
-			break
+			return true
 		}
 		// The socket's timeout has passed: see whether the burst was given up, then go on waiting.
 		again := errno == unix.EINPROGRESS || errno == unix.EALREADY || errno == unix.EINTR || errno == unix.EAGAIN
@@ -48,7 +64,6 @@ func (c *control) exchangeOn(fd int32) bool {
 			return c.fail(stepConnect, errno)
 		}
 	}
-	return c.sendAll(fd) && c.receiveAll(fd) && c.receiveEnd(fd)
 }
 
 //go:nosplit

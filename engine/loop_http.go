@@ -40,7 +40,7 @@ func (c *control) get() bool {
 	k := &c.connection[0]
 	c.exchange.Start = c.clock.Ticks()
 	// Opening a connection takes more of the stack than one more function would leave.
-	ok := k.fd >= 0 || c.openWeb(k, 0) && c.connectWeb(k)
+	ok := k.fd >= 0 || c.openSocket(k, 0) && c.connectSocket(k)
 	if c.web.failed = !ok || !c.fetch(k); c.web.failed {
 		c.exchange.End = c.clock.Ticks()
 		return c.failure(k)
@@ -130,47 +130,6 @@ func (c *control) awaitEnd(k *connection) bool {
 		}
 		c.hangUp(k)
 		return true
-	}
-}
-
-// openWeb opens a connection's socket, with the given flags.
-//
-//go:nosplit
-//go:norace
-//go:noinline
-func (c *control) openWeb(k *connection, flags uintptr) bool {
-	fd, errno := native.Socket(c.family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|flags, 0)
-	if errno != 0 {
-		return c.fail(stepSocket, errno)
-	}
-	k.fd, k.own = fd, true
-	if errno := c.setOptions(fd); errno != 0 {
-		return c.fail(stepSocket, errno)
-	}
-	if c.options.bind {
-		if errno := c.bindNext(fd); errno != 0 {
-			return c.fail(stepBind, errno)
-		}
-	}
-	return true
-}
-
-// connectWeb connects a connection's socket, and waits until it is.
-//
-//go:nosplit
-//go:norace
-//go:nocheckptr
-func (c *control) connectWeb(k *connection) bool {
-	for {
-		errno := native.Connect(k.fd, unsafe.Pointer(&c.remote.raw), uintptr(c.remote.length))
-		if errno == 0 || errno == unix.EISCONN {
-			return true
-		}
-		// The socket's timeout has passed: see whether the burst was given up, then go on waiting.
-		again := errno == unix.EINPROGRESS || errno == unix.EALREADY || errno == unix.EINTR || errno == unix.EAGAIN
-		if !again || c.stopped() {
-			return c.fail(stepConnect, errno)
-		}
 	}
 }
 

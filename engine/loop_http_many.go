@@ -78,7 +78,7 @@ func (c *control) startWeb(k *connection) progress {
 		k.phase = phaseSending
 		return c.sendWeb(k)
 	}
-	if !c.openWeb(k, unix.SOCK_NONBLOCK) {
+	if !c.openSocket(k, unix.SOCK_NONBLOCK) {
 		return progressFailed
 	}
 	errno := native.Connect(k.fd, unsafe.Pointer(&c.remote.raw), uintptr(c.remote.length))

@@ -255,6 +255,7 @@ func (c *control) serveMany() {
 		c.fail(stepPoll, errno)
 		return
 	}
+	c.many.epoll = epoll
 	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: -1}
 	if errno := native.EpollControl(epoll, unix.EPOLL_CTL_ADD, c.listener, &event); errno != 0 {
 		c.fail(stepPoll, errno)
@@ -266,9 +267,9 @@ func (c *control) serveMany() {
 		}
 		for i := range n {
 			if slot := c.events[uint(i)%eventRoom].Fd; slot < 0 {
-				c.admit(epoll)
+				c.admit()
 			} else {
-				c.answer(c.at(slot), epoll, slot)
+				c.answer(c.at(slot))
 			}
 		}
 	}
@@ -286,7 +287,7 @@ func (c *control) serveMany() {
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (c *control) admit(epoll int32) {
+func (c *control) admit() {
 	fd, errno := native.Accept(c.listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 	if errno != 0 {
 		return
@@ -298,7 +299,7 @@ func (c *control) admit(epoll int32) {
 		}
 		*k = connection{fd: fd, active: true}
 		event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: i}
-		if native.EpollControl(epoll, unix.EPOLL_CTL_ADD, fd, &event) != 0 {
+		if native.EpollControl(c.many.epoll, unix.EPOLL_CTL_ADD, fd, &event) != 0 {
 			break
 		}
 		return
@@ -312,7 +313,7 @@ func (c *control) admit(epoll int32) {
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (c *control) answer(k *connection, epoll, slot int32) {
+func (c *control) answer(k *connection) {
 	if k.got < c.message {
 		n, errno := native.Receive(k.fd, unsafe.Add(c.in, k.got), c.message-k.got, 0)
 		if errno == unix.EAGAIN || errno == unix.EINTR {
@@ -334,9 +335,7 @@ func (c *control) answer(k *connection, epoll, slot int32) {
 			continue
 		}
 		if errno == unix.EAGAIN {
-			k.retry = true
-			event := unix.EpollEvent{Events: unix.EPOLLOUT, Fd: slot}
-			native.EpollControl(epoll, unix.EPOLL_CTL_MOD, k.fd, &event)
+			c.watch(k, unix.EPOLL_CTL_MOD, unix.EPOLLOUT)
 			return
 		}
 		if errno != 0 {
@@ -347,9 +346,7 @@ func (c *control) answer(k *connection, epoll, slot int32) {
 		k.sent += n
 	}
 	if k.retry {
-		k.retry = false
-		event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: slot}
-		native.EpollControl(epoll, unix.EPOLL_CTL_MOD, k.fd, &event)
+		c.watch(k, unix.EPOLL_CTL_MOD, unix.EPOLLIN)
 	}
 	k.got = 0
 	c.served.transactions++

@@ -143,13 +143,11 @@ func (c *control) streamMany(last, limit int64, measured bool) bool {
 	if errno != 0 {
 		return c.fail(stepPoll, errno)
 	}
+	c.many.epoll = epoll
 	ok := true
 	for i := int32(0); ok && i < c.conns; i++ {
-		event := unix.EpollEvent{Events: unix.EPOLLOUT, Fd: i}
 		c.at(i).sent = 0
-		if errno := native.EpollControl(epoll, unix.EPOLL_CTL_ADD, c.at(i).fd, &event); errno != 0 {
-			ok = c.fail(stepPoll, errno)
-		}
+		ok = c.watch(c.at(i), unix.EPOLL_CTL_ADD, unix.EPOLLOUT)
 	}
 	ok = ok && c.streamTurns(epoll, last, limit, measured)
 	native.Close(epoll)
