@@ -22,7 +22,7 @@ func TestCalicoRecipes(t *testing.T) {
 		{r.how, `"vxlanMode":"CrossSubnet"`},
 		{r.how, `"value":"VXLANCrossSubnet"`},
 		{r.undo, `"vxlanMode":"Always"`},
-		{conditionRecipe(insight.Change{Factor: "mtu", From: "1500", To: "9000"}).how, `"veth_mtu":"0"`},
+		{recipeOf(insight.Change{Factor: "mtu", From: "1500", To: "9000"}).how, `"veth_mtu":"0"`},
 	} {
 		if all := strings.Join(c.commands, "\n"); !strings.Contains(all, c.want) {
 			t.Errorf("the commands are\n%s\nwant %s", all, c.want)
