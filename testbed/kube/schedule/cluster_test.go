@@ -77,7 +77,7 @@ func TestPodOnCluster(t *testing.T) {
 		// The account may take a moment to be there.
 		var err error
 		for range 50 {
-			template := CronJob(o).Spec.JobTemplate.Spec.Template
+			template := cronJob(t, o).Spec.JobTemplate.Spec.Template
 			made := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "netdelta-", Labels: template.Labels}, Spec: template.Spec}
 			if _, err = c.API.Pods(c.Namespace).Create(t.Context(), made, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil {
 				break

@@ -108,17 +108,22 @@ func TestObjects(t *testing.T) {
 	}
 }
 
+// cronJob is the one of a manifest.
+func cronJob(t *testing.T, o Options) (job batchv1.CronJob) {
+	t.Helper()
+	all := objects(t, written(t, o))
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(all[len(all)-1].Object, &job); err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
 // The account that is bound is the one that the pod has, and the volume the one that it mounts.
 func TestNamesMeet(t *testing.T) {
 	o := rich()
-	var job batchv1.CronJob
 	subjects := 0
 	for _, object := range objects(t, written(t, o)) {
 		switch object.GetKind() {
-		case "CronJob":
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &job); err != nil {
-				t.Fatal(err)
-			}
 		case "RoleBinding", "ClusterRoleBinding":
 			bound, _, err := unstructured.NestedSlice(object.Object, "subjects")
 			if err != nil || len(bound) != 1 {
@@ -131,7 +136,7 @@ func TestNamesMeet(t *testing.T) {
 			subjects++
 		}
 	}
-	spec := job.Spec.JobTemplate.Spec.Template.Spec
+	spec := cronJob(t, o).Spec.JobTemplate.Spec.Template.Spec
 	if subjects == 0 || spec.ServiceAccountName != o.Name || spec.Volumes[0].PersistentVolumeClaim.ClaimName != o.Name {
 		t.Errorf("%d bindings; the pod is %+v", subjects, spec)
 	}
