@@ -314,11 +314,12 @@ func (j *judgement) overhead() {
 		j.path.Overhead = unit.Bytes(math.Round(min(max(per, float64(least)), float64(most))))
 	case inner.sent.packets == outer.sent.packets && off <= overheadSlack:
 		j.path.Overhead = unit.Bytes(math.Round(per))
-	case inner.sent.packets == outer.sent.packets:
-		j.path.Overhead = unit.Bytes(math.Round(max(0, per)))
+	case inner.sent.packets == outer.sent.packets && per >= 0:
+		j.path.Overhead = unit.Bytes(math.Round(per))
 		j.find("each packet was %+.1f bytes larger on the underlay than in its pod; the plan's encapsulation adds %s", per, between(least, most))
 	case j.Sample.Lacks != "":
-		// Cut up or joined between the two devices, packets can't be held against each other: a sample could tell.
+		// Cut up, joined or lost between the two devices, packets can't be held against each other, also where others took the places of the
+		// lost, so that the counts agree: a sample could tell.
 		j.weak("overhead not counted: the pod sent %d packets, the underlay's port %d", inner.sent.packets, outer.sent.packets)
 	}
 }

@@ -374,6 +374,16 @@ func TestWhatASampleShows(t *testing.T) {
 			t.Errorf("findings %q, weak %q", p.Findings, p.Weak)
 		}
 	})
+	t.Run("a packet that a queue dropped, and a foreign one in its place", func(t *testing.T) {
+		o := one(t, "vxlan")
+		pod, port := o.Request[0].Device, node(0, "eth0")
+		sent := o.After.Counters[port].SentPackets - o.Before.Counters[port].SentPackets
+		o.After.Counters[pod] = plus(o.After.Counters[pod], true, 1, 100*int(sent))
+		o.After.Counters[port] = plus(o.After.Counters[port], true, 1, 42)
+		if p := path.Judge(o); !p.OK {
+			t.Errorf("findings %q", p.Findings)
+		}
+	})
 	t.Run("what serves the network itself is no load", func(t *testing.T) {
 		o := one(t, "vxlan")
 		stray := node(1, "quiet0")
