@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # bonding.sh RUN writes docs/results/bonding.md anew, from the folder of a run of the study bonding in a guest:
 #
-#   bin/netdelta run bonding --testbed vm --blocks 9 --rounds 2 --time-budget 60m --out runs/bonding && scripts/bonding.sh runs/bonding
+#   bin/netdelta run bonding --testbed vm --out runs/bonding && scripts/bonding.sh runs/bonding
 set -euo pipefail
 
 if (($# != 1)) || [[ ! -f $1/trials.jsonl ]]; then
@@ -19,13 +19,12 @@ mkdir -p docs/results
 Made by these commands, in a clone of this repository:
 
 ```
-bin/netdelta run bonding --testbed vm --blocks 6 --rounds 2 --time-budget 60m --out runs/bonding
-bin/netdelta run --resume runs/bonding --testbed vm --blocks 9 --rounds 2 --time-budget 60m
+bin/netdelta run bonding --testbed vm --out runs/bonding
 scripts/bonding.sh runs/bonding
 ```
 
-The machine had other work during the second and third of the nine blocks: a third of their bursts is left out, which six blocks
-did not leave enough of for each verdict.
+The machine had no other work. In 13 of 1,074 trials a queue had dropped a packet while few passed, and the version that made this run took the
+shorter mean packet for another encapsulation: they are called misrouted and enter no delta, most of them of vxlan with one connection.
 
 Two links of 20 Mbit/s join each node to the switch, as one bond that both ends negotiate by LACP. The rate is scaled down
 from the 25 Gbit/s of the published figures, so that the links bound what is carried, and not the processor that runs the

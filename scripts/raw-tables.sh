@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# raw-tables.sh PAGE... makes pages of docs/results short: of each kind of table the first stays (30 rows of it), and the rows of all
+# raw-tables.sh PAGE... makes pages of docs/results short: of each kind of table the first stays (20 rows of it), and the rows of all
 # are kept next to the page as data: NAME.csv what each network costs, NAME-instructions.csv time and instructions, NAME-links.csv how
 # bonds used their links.
 # The pages are what netdelta report --format md writes; nothing is computed or rounded anew.
@@ -60,7 +60,7 @@ for page in "$@"; do
 		if (kind == "" || !(kind in kept)) {
 			if (kind != "") kept[kind] = 1
 			for (i = 1; i <= lines; i++)
-				if (kind == "" || text[i] !~ /^\|/ || i < first + 30) out[++total] = text[i]
+				if (kind == "" || text[i] !~ /^\|/ || i < first + 20) out[++total] = text[i]
 			if (kind != "" && !told) { told = total }
 		}
 		lines = 0
