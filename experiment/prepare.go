@@ -128,13 +128,13 @@ func (p *Plan) placeOnCPUs(workloads []workload.Workload) {
 }
 
 // asBlocks has one round in each build: the pass over all networks, in which each visit measures a cell in several bursts. Where
-// the study does not say how many blocks there are, it is one more than an interval takes, since a visit that others on the machine
-// disturbed can't be repeated, and more as long as there is time and something to resolve.
+// the study does not say how many blocks there are, as many as it has builds are planned for, at least one more than an interval takes, since
+// a visit that others on the machine disturbed can't be repeated, and more are made as long as there is time and something to resolve.
 func (p *Plan) asBlocks(d study.Design) {
 	if d.Blocks > 0 {
 		p.FixBuilds(d.Blocks)
 	} else {
-		p.Rules.Builds, p.Rules.OnePass = p.Rules.MinBuilds+1, true
+		p.Rules.Builds, p.Rules.OnePass = max(d.Builds, p.Rules.MinBuilds+1), true
 		p.Notes = append(p.Notes, "measured in blocks, with the networks swapped live under the pods: there are workloads whose servers are started once")
 	}
 	p.Rules.Rounds, p.Rules.MinRounds = 1, 1
