@@ -81,7 +81,7 @@ func fullOutput(c *chaos) {
 		t.Fatal(err)
 	}
 	defer full.Close()
-	cmd := command(t, c.dir, c.run("small.yaml", "--builds", "3", "--out", "run", "--quiet")...)
+	cmd := c.command(c.run("small.yaml", "--builds", "3", "--out", "run", "--quiet")...)
 	cmd.Stdout, cmd.Stderr = full, new(bytes.Buffer)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -196,18 +196,18 @@ func killedAgainAndAgain(c *chaos) {
 func killedOnce(c *chaos) {
 	t := c.T
 	folder := filepath.Join(c.dir, "run")
-	cmd := start(t, c.dir, c.run("long.yaml", "--out", "run", "--quiet")...)
-	awaitTrials(t, folder, 4)
+	cmd := begin(t, c.command(c.run("long.yaml", "--out", "run", "--quiet")...))
+	c.awaitTrials(folder, 4)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
 	await(t, cmd).want(t, 128+int(sigkill))
-	nothingRuns(t)
+	c.nothingRuns()
 	c.ended(began)
 	before := trials(t, folder)
 	builds := before[len(before)-1].Build + 2
-	call(t, c.dir, statusDone, c.run("--resume", "run", "--builds", fmt.Sprint(builds), "--quiet")...)
+	finish(t, c.command(c.run("--resume", "run", "--builds", fmt.Sprint(builds), "--quiet")...)).want(t, statusDone)
 	after := trials(t, folder)
 	kept(t, before, after)
 	if len(after) <= len(before) {
@@ -317,8 +317,8 @@ func stoppedOrphansEnd(c *chaos, args ...string) {
 func interrupted(c *chaos, signal os.Signal) {
 	t := c.T
 	folder := filepath.Join(c.dir, "run")
-	cmd := start(t, c.dir, c.run("long.yaml", "--builds", "500", "--out", "run", "--seed", "5")...)
-	awaitTrials(t, folder, 8)
+	cmd := begin(t, c.command(c.run("long.yaml", "--builds", "500", "--out", "run", "--seed", "5")...))
+	c.awaitTrials(folder, 8)
 	if err := cmd.Process.Signal(signal); err != nil {
 		t.Fatal(err)
 	}

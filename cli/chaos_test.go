@@ -76,14 +76,42 @@ func faults() []faultRow {
 type chaos struct {
 	*testing.T
 	dir   string   // with the studies
-	flags []string // that go with each run
+	flags []string // that go with each run on a cluster, nil on a lab
 	took  time.Duration
 	said  string
+}
+
+// nothingRuns fails the test when processes of the program are still there: of this run's alone on a cluster, where others run meanwhile.
+func (c *chaos) nothingRuns() {
+	c.Helper()
+	if c.flags == nil {
+		nothingRuns(c.T)
+	} else {
+		nothingRunsIn(c.T, c.dir)
+	}
 }
 
 // run are the arguments of a run.
 func (c *chaos) run(args ...string) []string {
 	return append(append([]string{"run"}, args...), c.flags...)
+}
+
+// awaitTrials waits until the journal of a run under way holds so many trials.
+func (c *chaos) awaitTrials(dir string, atLeast int) {
+	c.Helper()
+	if c.flags == nil {
+		awaitTrials(c.T, dir, atLeast)
+	} else {
+		awaitWhole(c.T, dir, atLeast)
+	}
+}
+
+// command prepares a call of the program, which takes longer on a cluster.
+func (c *chaos) command(args ...string) *exec.Cmd {
+	if c.flags == nil {
+		return command(c.T, c.dir, args...)
+	}
+	return longCommand(c.T, c.dir, args...)
 }
 
 // three ends a run of smallStudy after as many builds.
@@ -102,20 +130,23 @@ type outcome struct {
 	said string
 }
 
-// goThrough strikes with the faults in turn, each in a folder of its own, and prints what became of them. Nothing of the program may run
-// after a fault, and the host must be as it was.
-func goThrough(t *testing.T, all []faultRow, folder func(t *testing.T) (dir string, flags []string)) {
+// strikes has the fault strike a run. Nothing of the program may run after it, and the host must be as it was.
+func (f faultRow) strikes(c *chaos) {
+	before := host(c.T)
+	f.strike(c)
+	c.nothingRuns()
+	untouched(c.T, before)
+}
+
+// goThrough strikes runs of a lab with the faults in turn, each in a folder of its own, and prints what became of them.
+func goThrough(t *testing.T, all []faultRow) {
 	var came []outcome
 	began := time.Now()
 	for _, f := range all {
 		o := outcome{faultRow: f, came: "skipped"}
 		ok := t.Run(f.name, func(t *testing.T) {
-			dir, flags := folder(t)
-			before := host(t)
-			c := &chaos{T: t, dir: dir, flags: flags}
-			f.strike(c)
-			nothingRuns(t)
-			untouched(t, before)
+			c := &chaos{T: t, dir: labFolder(t)}
+			f.strikes(c)
 			o.came, o.took, o.said = f.want, c.took, c.said
 		})
 		if !ok {
@@ -140,7 +171,7 @@ func goThrough(t *testing.T, all []faultRow, folder func(t *testing.T) (dir stri
 // Whatever happens to a run on this machine, it survives or says what is lost.
 func TestChaos(t *testing.T) {
 	long(t)
-	goThrough(t, faults(), func(t *testing.T) (string, []string) { return labFolder(t), nil })
+	goThrough(t, faults())
 }
 
 // faultsOn are the faults that strike in one place.
@@ -148,20 +179,28 @@ func faultsOn(on where) []faultRow {
 	return slices.DeleteFunc(faults(), func(f faultRow) bool { return f.on != on })
 }
 
-// The same of a run on a cluster, for what happens to this program.
+// The same of a run on a cluster, for what happens to this program. Its pods go with it, or with a call of cleanup.
 func TestChaosOnCluster(t *testing.T) {
-	goThrough(t, faultsOn(anywhere), func(t *testing.T) (string, []string) {
-		_, flags := inNamespace(t)
-		dir := clusterFolder(t)
-		// Which networks a cluster has is no matter of faults, and each costs pods.
-		write(t, filepath.Join(dir, "small.yaml"), strings.Replace(longClusterStudy, "builds: 500", "builds: 3", 1))
-		return dir, flags
-	})
+	t.Parallel()
+	for _, f := range faultsOn(anywhere) {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			cluster, flags := inNamespace(t)
+			c := &chaos{T: t, dir: clusterFolder(t), flags: flags}
+			// Which networks a cluster has is no matter of faults, and each costs pods.
+			write(t, filepath.Join(c.dir, "small.yaml"), strings.Replace(longClusterStudy, "builds: 500", "builds: 3", 1))
+			f.strikes(c)
+			if left := podsOf(t, cluster); len(left) > 0 {
+				t.Errorf("%d pods are left", len(left))
+			}
+			t.Logf("%s after %v: %s", f.want, c.took, c.said)
+		})
+	}
 }
 
 // The same in a guest, for what would change the host.
 func TestChaosInGuest(t *testing.T) {
-	goThrough(t, faultsOn(onlyGuest), func(t *testing.T) (string, []string) { return labFolder(t), nil })
+	goThrough(t, faultsOn(onlyGuest))
 }
 
 // inPrivate runs a script within a mount namespace of its own, in which $0 is the program and $@ are the arguments. Nothing that it

@@ -240,7 +240,21 @@ func running(t *testing.T) []int {
 // notice by themselves.
 func nothingRuns(t *testing.T) {
 	t.Helper()
-	if left := awaitRunning(t, func(pids []int) bool { return len(pids) == 0 }); len(left) > 0 {
+	nothingRunsIn(t, "")
+}
+
+// nothingRunsIn is nothingRuns of processes that work in one folder, which may be their own alone.
+func nothingRunsIn(t *testing.T, dir string) {
+	t.Helper()
+	var left []int
+	awaitRunning(t, func(pids []int) bool {
+		left = slices.DeleteFunc(pids, func(pid int) bool {
+			at, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid)) // it may have ended
+			return !strings.HasPrefix(at, dir)
+		})
+		return len(left) == 0
+	})
+	if len(left) > 0 {
 		t.Errorf("processes %v of the program are still there", left)
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // so that the next test starts clean
@@ -309,7 +323,7 @@ func begin(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 // awaitTrials waits until the journal of a run under way holds so many trials.
 func awaitTrials(t *testing.T, dir string, atLeast int) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) { // each look reads the whole journal
 		contents, err := result.LoadTrials(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,14 +23,13 @@ import (
 // clusterPatience is far more than a build takes, also on a machine that is busy with other work.
 const clusterPatience = 10 * time.Minute
 
-// awaitBuild waits until a run's next build is being measured: all its pods have been up for a while, and none of them is known. It
-// returns them by the number of their testbed, and the client's first in each.
-func awaitBuild(t *testing.T, c *kube.Cluster, run string, known map[string]bool) map[string][]string {
+// awaitBuild waits until a run's next build is being measured: all its pods have been up for a while, and none of them was known before.
+func awaitBuild(t *testing.T, c *kube.Cluster, run string, known map[string]bool) {
 	t.Helper()
 	fresh := func(p corev1.Pod) bool {
 		return !known[p.Name] && p.Labels[kube.LabelRun] == run && p.DeletionTimestamp == nil
 	}
-	pods := slices.DeleteFunc(awaitPods(t, c, clusterPatience, func(pods []corev1.Pod) bool {
+	for _, p := range slices.DeleteFunc(awaitPods(t, c, clusterPatience, func(pods []corev1.Pod) bool {
 		ready := 0
 		for _, p := range pods {
 			if fresh(p) && measuredPod(p) {
@@ -39,13 +37,9 @@ func awaitBuild(t *testing.T, c *kube.Cluster, run string, known map[string]bool
 			}
 		}
 		return ready == podsOfBuild
-	}), func(p corev1.Pod) bool { return !fresh(p) })
-	beds := map[string][]string{}
-	for _, p := range pods {
+	}), func(p corev1.Pod) bool { return !fresh(p) }) {
 		known[p.Name] = true
-		beds[p.Labels[kube.LabelTestbed]] = append(beds[p.Labels[kube.LabelTestbed]], p.Name)
 	}
-	return beds
 }
 
 // podsOfBuild is how many pods a build of the long study has: a client and a server for the baseline, its A/A control and a network.
@@ -55,21 +49,6 @@ const podsOfBuild = 6
 func runOf(t *testing.T, c *kube.Cluster) string {
 	t.Helper()
 	return awaitPods(t, c, clusterPatience, func(pods []corev1.Pod) bool { return len(pods) > 0 })[0].Labels[kube.LabelRun]
-}
-
-// failures are the trials of a run that failed, by build, and how many are whole.
-func failures(t *testing.T, dir string) (failed map[int][]result.Trial, whole int) {
-	t.Helper()
-	failed = map[int][]result.Trial{}
-	for _, tr := range trials(t, dir) {
-		if tr.Failed == "" {
-			whole++
-			continue
-		}
-		t.Logf("%s failed: %s", tr.ID(), tr.Failed)
-		failed[tr.Build] = append(failed[tr.Build], tr)
-	}
-	return failed, whole
 }
 
 // sound says that a run's record can be read, and that no delta rests on a trial that failed.
@@ -107,16 +86,11 @@ func ownCluster(t *testing.T) supervisor.Folder {
 	return folder
 }
 
-// An API server that is restarted, and a node that is lost for a while, cost trials of the builds that were under way; the run waits
-// for them and goes on.
-func TestNodeFaultsOnCluster(t *testing.T) {
-	folder := ownCluster(t)
-	c, flags := inNamespace(t)
-	dir := clusterFolder(t)
-	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--rounds", "150", "--builds", "500", "--out", "run"}, flags...)...))
-	id, known := runOf(t, c), map[string]bool{}
-	at := filepath.Join(dir, "run")
-	awaitWhole(t, at, 3)
+// away restarts the API server and takes a node away for a while: that costs trials of the builds that were under way, and the run waits for
+// them and goes on.
+func away(t *testing.T, c *kube.Cluster, folder supervisor.Folder, at string) {
+	t.Helper()
+	id, known, before := runOf(t, c), map[string]bool{}, len(trialsSoFar(t, at))
 	do := func(what, node, service string) {
 		t.Helper()
 		if err := folder.Service(what, node, service); err != nil {
@@ -126,28 +100,21 @@ func TestNodeFaultsOnCluster(t *testing.T) {
 
 	awaitBuild(t, c, id, known)
 	do("restart", "cp", "kube-apiserver")
-	reached := awaitWhole(t, at, 6)
-	t.Logf("the API server was restarted; 6 trials are whole after %v", reached)
+	t.Logf("the API server was restarted; 3 more trials are whole after %v", awaitWhole(t, at, len(wholeTrials(t, at))+3))
 
 	awaitBuild(t, c, id, known)
 	do("stop", "w2", "kubelet")
 	back := sync.OnceFunc(func() { do("start", "w2", "kubelet") })
 	t.Cleanup(back)
 	awaitNode(t, c, "w2", corev1.ConditionUnknown)
-	before := len(wholeTrials(t, at))
+	whole := len(wholeTrials(t, at))
 	back()
 	awaitNode(t, c, "w2", corev1.ConditionTrue)
-	t.Logf("the node was back; 3 more trials are whole after %v", awaitWhole(t, at, before+3))
+	t.Logf("the node was back; 3 more trials are whole after %v", awaitWhole(t, at, whole+3))
 
-	if err := run.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
+	if !slices.ContainsFunc(trialsSoFar(t, at)[before:], func(tr result.Trial) bool { return tr.Failed != "" }) {
+		t.Error("no trial failed while the API server or a node was away: this test does nothing")
 	}
-	await(t, run).want(t, statusInterrupted)
-	failed, _ := failures(t, at)
-	if len(failed) == 0 {
-		t.Error("no trial failed: this test does nothing")
-	}
-	sound(t, at)
 }
 
 // awaitNode waits until a node is ready, or not.

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -179,25 +178,6 @@ func measuredPod(p corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && time.Since(c.LastTransitionTime.Time) > 4*time.Second
 	})
-}
-
-// An interrupted run keeps what it has measured and removes its pods.
-func TestInterruptedOnCluster(t *testing.T) {
-	t.Parallel()
-	c, flags := inNamespace(t)
-	dir := clusterFolder(t)
-	run := begin(t, longCommand(t, dir, append([]string{"run", "long.yaml", "--builds", "500", "--out", "run"}, flags...)...))
-	awaitTrials(t, filepath.Join(dir, "run"), 3)
-	if err := run.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	await(t, run).want(t, statusInterrupted).shows(t, "pod")
-	if left := podsOf(t, c); len(left) > 0 {
-		t.Errorf("%d pods are left", len(left))
-	}
-	if got := len(trials(t, filepath.Join(dir, "run"))); got < 3 {
-		t.Errorf("%d trials were kept", got)
-	}
 }
 
 // The pods of a killed run end by themselves, and cleanup removes what is left.

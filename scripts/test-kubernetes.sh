@@ -3,7 +3,7 @@
 #
 # A cluster that is up is taken, and left up. Otherwise two are made for the tests and ended after them, one for those of whole runs,
 # whose nodes get the programs that workloads run, and one for all others: most of the time such tests wait, and those that
-# end programs of nodes or change the network can't share a cluster with others.
+# end programs of nodes or change the network can't share a cluster with others. Tests of clusters make their own, at the same time.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,10 +15,33 @@ on_cluster() {
 		go test -json -vet=off -count=1 -ldflags=-w -p 1 -timeout 40m "${@:2}"
 }
 
+declare -A groups=() # the process groups of tests that were begun aside, by the file that keeps their events
+
+# aside KEPT FLAGS PACKAGES begins tests on the second cluster, and keeps their events in a file: two streams can't be one.
+aside() {
+	read -ra packages <<<"${*:3}"
+	if ((${#packages[@]} == 0)); then return; fi
+	set -m # a process group, which can be ended with all that is in it
+	# shellcheck disable=SC2086 # several words
+	on_cluster "$second_cache" $2 -run OnCluster "${packages[@]}" >"$work/$1" &
+	groups[$1]=$!
+	set +m
+}
+
+# await waits for the tests that were begun aside, and prints their events.
+await() {
+	local kept
+	for kept in "${!groups[@]}"; do
+		wait "${groups[$kept]}" || status=$?
+		unset "groups[$kept]" # its number may be another's from now on
+		cat "$work/$kept"
+	done
+}
+
 # events prints the events of all tests: those of both clusters at once, unless they are one. With -test.run=PATTERN PACKAGE it runs
 # those of a package that the pattern finds.
 events() {
-	local status=0 other=
+	local status=0 packages
 	if (($# > 0)); then
 		local cache=$second_cache pattern=${1#-test.run=}
 		if [[ " $runs " == *" $2 "* ]]; then cache=$first_cache; fi
@@ -26,34 +49,19 @@ events() {
 		on_cluster "$cache" -parallel 4 -run "$pattern" "$2"
 		return
 	fi
-	# Two streams of events can't be one: these are kept until the others have ended.
-	read -ra packages <<<"$others"
-	if ((${#packages[@]} > 0)); then
-		set -m # a process group, which can be ended with all that is in it
-		# They wait for pods to start and to end most of the time.
-		on_cluster "$second_cache" -parallel 3 -run OnCluster "${packages[@]}" >"$work/events" &
-		other=$!
-		set +m
-		# shellcheck disable=SC2064 # the number is known now
-		trap "kill -- -$other 2>/dev/null || true" EXIT
-		if [[ $first_cache == "$second_cache" ]]; then
-			wait "$other" || status=$?
-			trap - EXIT # its number may be another's from now on
-			cat "$work/events"
-			other=
-		fi
-	fi
+	trap 'for group in "${groups[@]}"; do kill -- "-$group" 2>/dev/null || true; done' EXIT
+	# They wait for pods to start and to end most of the time.
+	aside others '-parallel 3' "$others"
+	aside makers '' "$makers"
+	if [[ $first_cache == "$second_cache" ]]; then await; fi
 	read -ra packages <<<"$runs"
 	if ((${#packages[@]} > 0)); then
 		# The nodes get the programs that workloads run, and the program under test: few tests stream that.
 		XDG_CACHE_HOME=$first_cache "$work/cluster" programs --netdelta "$NETDELTA_TESTED" >"$work/programs" &&
 			on_cluster "$first_cache" -parallel 4 -run OnCluster "${packages[@]}" || status=$?
 	fi
-	if [[ -n $other ]]; then
-		wait "$other" || status=$?
-		trap - EXIT
-		cat "$work/events"
-	fi
+	await
+	trap - EXIT
 	return "$status"
 }
 
@@ -65,7 +73,8 @@ fi
 
 work=$(mktemp -d)
 chmod 755 "$work" # other users run the program under test
-mine=()           # the folders for caches of the clusters that were made here
+mine=()           # the folders for caches of the clusters that are made here
+ups=()            # and the processes that bring them up
 
 # as CACHE COMMAND... runs a command for the cluster whose files are below a folder for caches.
 as() { XDG_CACHE_HOME=$1 "${@:2}"; }
@@ -73,6 +82,7 @@ as() { XDG_CACHE_HOME=$1 "${@:2}"; }
 # leave ends what was made here.
 leave() {
 	local cache began=$SECONDS
+	wait # for what is brought up still
 	for cache in "${mine[@]}"; do as "$cache" "$work/cluster" down || true; done
 	rm -rf "$work"
 	((${#mine[@]} == 0)) || printf -- '--- clusters down: %d s\n' $((SECONDS - began))
@@ -94,18 +104,26 @@ skipped() {
 	printf 'skip: test-kubernetes: %s\n' "$why" | tee ${NETDELTA_SUMMARY:+"$NETDELTA_SUMMARY/test-kubernetes.skipped"}
 }
 
-# bring_up CACHE WORKERS brings up the cluster of a folder for caches, or ends the script where this machine can have none.
+# bring_up CACHE WORKERS begins to bring up the cluster of a folder for caches.
 bring_up() {
-	local began=$SECONDS
 	mkdir "$1"
 	mine+=("$1")
-	if ! as "$1" "$work/cluster" up --ipv6 --workers "$2" >/dev/null 2>"$1/said"; then
-		cat "$1/said" >&2
-		skipped "$1/said" && exit
-		exit 1
-	fi
-	cat "$1/said" >&2
-	printf -- '--- cluster up: %d s\n' $((SECONDS - began))
+	as "$1" "$work/cluster" up --ipv6 --workers "$2" >/dev/null 2>"$1/said" &
+	ups+=($!)
+}
+
+# are_up waits for the clusters that are brought up, or ends the script where this machine can have none.
+are_up() {
+	local i began=$SECONDS
+	for i in "${!ups[@]}"; do
+		if ! wait "${ups[i]}"; then
+			cat "${mine[i]}/said" >&2
+			skipped "${mine[i]}/said" && exit
+			exit 1
+		fi
+		cat "${mine[i]}/said" >&2
+	done
+	printf -- '--- clusters up: %d s\n' $((SECONDS - began))
 }
 
 # What the go command keeps is the same for both clusters.
@@ -118,14 +136,18 @@ NETDELTA_CILIUM=$(scripts/kubernetes.sh cilium)
 export GOCACHE NETDELTA_KUBERNETES NETDELTA_CALICO NETDELTA_CILIUM
 printf -- '--- programs of the cluster: %d s\n' $((SECONDS - began))
 go build -o "$work/" ./extras/cluster
-NETDELTA_TESTED=$work/netdelta
-export NETDELTA_TESTED
-CGO_ENABLED=0 go build -ldflags=-s -o "$work/" ./cmd/...
 
-runs='' # the packages whose tests are whole runs, and the others
+runs='' # the packages whose tests are whole runs, those that make clusters of their own, and the others
+makers=''
 others=''
 while read -r path folder; do
-	if grep -q NETDELTA_IMAGE "$folder"/*_test.go; then runs+="$path "; else others+="$path "; fi
+	if grep -q NETDELTA_IMAGE "$folder"/*_test.go; then
+		runs+="$path "
+	elif grep -q 'require\.Cluster(' "$folder"/*_test.go; then
+		others+="$path "
+	else
+		makers+="$path "
+	fi
 done < <(with_tests "${@:-./...}")
 
 first_cache=${XDG_CACHE_HOME:-$HOME/.cache}
@@ -136,10 +158,14 @@ if ! "$work/cluster" status >/dev/null 2>&1; then
 	if [[ -n $others ]]; then bring_up "$second_cache" 2; fi
 	if [[ -n $runs ]]; then bring_up "$first_cache" 4; fi # clusters of databases and storage
 fi
+NETDELTA_TESTED=$work/netdelta
+export NETDELTA_TESTED
+CGO_ENABLED=0 go build -ldflags=-s -o "$work/" ./cmd/...
+are_up
 
 began=$SECONDS
 status=0
-export work runs others first_cache second_cache
+export work runs makers others first_cache second_cache
 scripts/summary.sh test-kubernetes scripts/test-kubernetes.sh --events || status=$?
 printf -- '--- tests: %d s\n' $((SECONDS - began))
 exit "$status"
