@@ -36,8 +36,8 @@ type Stall struct {
 	// Length is how long it lasted; where a single transaction hung, how long the burst did that it hung in.
 	Length time.Duration
 	// Level is what got through meanwhile, and Of the median of the trial: transactions or, of a stream, bits per second.
-	// Where a single transaction hung, both are seconds: its time, and the median one's. Of is zero when nothing ever
-	// arrived.
+	// Where a single transaction hung, both are seconds: its time, and the median one's; where a burst of a stream did, Level is how much
+	// longer it took than the median one, and Of zero. Of is also zero when nothing ever arrived.
 	Level, Of float64
 	Kind      Kind
 }
@@ -57,6 +57,9 @@ func (s Stall) String() string {
 	what := ""
 	switch s.Kind {
 	case Hang:
+		if s.Of == 0 {
+			return fmt.Sprintf("a burst took %s longer than the median one, from %s to %s", unit.Duration(seconds(s.Level)), second(s.At), second(s.At+s.Length))
+		}
 		return fmt.Sprintf("a transaction took %s between %s and %s (median %s)",
 			unit.Duration(seconds(s.Level)), second(s.At), second(s.At+s.Length), unit.Duration(seconds(s.Of)))
 	case Stream:

@@ -100,6 +100,14 @@ func TestSentences(t *testing.T) {
 			t.Bursts.Max[2] = 0.8e9
 			return t
 		}, []string{"a transaction took 800 ms between 20.00 s and 29.01 s (median 20.0 µs)"}},
+		{"a burst of a stream that was slow to end", func() result.Trial {
+			var t result.Trial
+			for i := range int64(5) {
+				add(&t.Bursts, 1000*i*ms, 300*ms, 310*ms, 40, 0)
+			}
+			t.Bursts.Span[2] += 588 * ms
+			return stream(t)
+		}, []string{"a burst took 588 ms longer than the median one, from 2.00 s to 2.90 s"}},
 		{"a disturbed burst", func() result.Trial {
 			t := rr(100)
 			t.Bursts.Transactions[10], t.Bursts.Max[10], t.Bursts.Disturbed[10] = 2, 4e8, "preempted"
