@@ -193,10 +193,10 @@ func (a *Agent) DialTarget(ctx context.Context, w string, p result.Params, t wor
 }
 
 // Hold looks a target up, as the agent's pod sees it, takes the first of its addresses, and has the workload make it ready, within a
-// time. It stays so until the session is released, or the agent ends.
-func (a *Agent) Hold(ctx context.Context, w string, t workload.Target, family result.Family, within time.Duration) (Holding, error) {
-	args := openArgs{Workload: w, Target: targetOf(t), Within: within}
-	args.Target.Family = family
+// time. It stays so until the session is released, or the agent ends. The parameters say what is put there, and which family it is looked up in.
+func (a *Agent) Hold(ctx context.Context, w string, p result.Params, t workload.Target, within time.Duration) (Holding, error) {
+	args := openArgs{Workload: w, Params: p, Target: targetOf(t), Within: within}
+	args.Target.Family = p.Family
 	return invoke[Holding](ctx, a, opHold, args, within+a.late())
 }
 

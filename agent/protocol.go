@@ -257,7 +257,7 @@ func (s *server) hold(ctx context.Context, w workload.Workload, a openArgs) (Hol
 		return Holding{}, fmt.Errorf("look up %s: %w", t.Host, err)
 	}
 	t.Address = all[0]
-	held, err := s.held.take(func() (workload.Held, error) { return by.Hold(ctx, t) })
+	held, err := s.held.take(func() (workload.Held, error) { return by.Hold(ctx, a.Params, t) })
 	if err != nil {
 		return Holding{}, err
 	}

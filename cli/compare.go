@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/report/annotations"
 	"netdelta/report/junit"
 	"netdelta/report/markdown"
@@ -19,6 +20,7 @@ import (
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
+	"netdelta/unit"
 )
 
 // compareOptions are the flags of compare.
@@ -50,7 +52,7 @@ EXIT STATUS
   1    a run folder can't be read
   2    bad usage, or no run folder
   3    nothing can be compared: no delta in common, or too few builds for any interval;
-       with --require-known, also while a change is unresolved
+       with --require-known, also while a change is unresolved, or the new run lacks a delta of the old one
   4    a regression beyond the margin`,
 		Example: `  netdelta compare runs/main runs/branch
   netdelta compare runs/6.12 runs/6.18 --margin 5% --format md
@@ -62,6 +64,9 @@ EXIT STATUS
 			if err != nil {
 				return usageError{err}
 			}
+			if len(a) > 2 && o.known {
+				return usageError{errors.New("--require-known is for two runs: of more none is old or new")}
+			}
 			if len(a) > 2 {
 				return env.repeat(a, how, o.format)
 			}
@@ -72,7 +77,7 @@ EXIT STATUS
 	f.StringVar(&o.margin, "margin", "", "change that counts as none, such as 2% (default: the wider of the runs' own)")
 	f.StringVar(&o.metric, "metric", "", "metric to judge in place of each workload's headline: "+strings.Join(insight.Metrics(), ", "))
 	f.StringVar(&o.format, "format", compareFormats()[0], strings.Join(compareFormats(), ", "))
-	f.BoolVar(&o.known, "require-known", false, "fail while a judged change is unresolved, too")
+	f.BoolVar(&o.known, "require-known", false, "fail while a judged change is unresolved or missing, too")
 	f.BoolVar(&o.all, "all", false, "show the metrics that are not judged, too")
 	complete(cmd, "metric", insight.Metrics())
 	complete(cmd, "format", compareFormats())
@@ -122,12 +127,25 @@ func (env *environment) compare(before, after string, how insight.Comparing, for
 	if err := env.writeComparison(env.out, c, format); err != nil {
 		return err
 	}
-	open := insight.ByVerdict(c, stats.Unresolved)
-	if err := verdict(c); err != nil || !known || len(open) == 0 {
+	if err := verdict(c); err != nil || !known {
 		return err
 	}
-	return withStatus(exitNothing, fmt.Errorf("%d of %d changes are unresolved, and --require-known asks for all: give both runs more builds or a wider --margin",
-		len(open), len(insight.Judged(c))))
+	return allKnown(c)
+}
+
+// allKnown is the error of a comparison that leaves something of the old run open: what is unresolved, and what the new run does not have.
+func allKnown(c result.Comparison) error {
+	open := insight.ByVerdict(c, stats.Unresolved)
+	gone := gather.Where(c.Unpaired, func(u result.Unpaired) bool { return u.In == "old" })
+	switch {
+	case len(open) > 0:
+		return withStatus(exitNothing, fmt.Errorf("%d of %d changes are unresolved, and --require-known asks for all: give both runs more builds or a wider --margin",
+			len(open), len(insight.Judged(c))))
+	case len(gone) > 0:
+		return withStatus(exitNothing, fmt.Errorf("%s of the old run can't be compared, and --require-known asks for all: the new run does not have %s",
+			unit.Counted(len(gone), "delta"), map[bool]string{true: "it", false: "them"}[len(gone) == 1]))
+	}
+	return nil
 }
 
 // sameRun says whether two folders hold one run.

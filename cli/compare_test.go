@@ -20,13 +20,14 @@ import (
 const statusRegressed = 4
 
 // runs writes run folders of these worlds: "old", "again" (the same machine, nothing changed), "later" (another machine, VXLAN costs
-// more), "few" (too few builds) and "hostile".
+// more), "few" (too few builds), "lacking" (no VXLAN) and "hostile".
 func runs(tb testing.TB, dir string, names ...string) {
 	tb.Helper()
-	again, few := reporttest.Usual(), reporttest.Usual()
+	again, few, lacking := reporttest.Usual(), reporttest.Usual(), reporttest.Usual()
+	lacking.Name, lacking.Seed, lacking.Networks = "latency-20300102-060708", 5, []string{"bridge"}
 	again.Name, again.Seed = "latency-20300102-040506", 3
 	few.Name, few.Seed, few.Builds = "latency-20300102-050607", 4, 2
-	worlds := map[string]reporttest.World{"old": reporttest.Usual(), "again": again, "later": reporttest.Later(), "few": few}
+	worlds := map[string]reporttest.World{"old": reporttest.Usual(), "again": again, "later": reporttest.Later(), "few": few, "lacking": lacking}
 	for _, name := range names {
 		run, trials := reporttest.Spoiled(tb)
 		if name != "hostile" {
@@ -38,7 +39,7 @@ func runs(tb testing.TB, dir string, names ...string) {
 
 func TestCompare(t *testing.T) {
 	dir := t.TempDir()
-	runs(t, dir, "old", "again", "later", "few", "hostile")
+	runs(t, dir, "old", "again", "later", "few", "lacking", "hostile")
 
 	found := call(t, dir, statusRegressed, "compare", "old", "later")
 	found.shows(t, "kernel: 6.12.1 → 6.18.5", "host itself: 20.0 µs → 41.1 µs; another machine, not compared", "regressed")
@@ -55,6 +56,10 @@ func TestCompare(t *testing.T) {
 	call(t, dir, statusNothing, "compare", "old", "few").shows(t, "Nothing can be compared: a change takes 3 builds in each run", "8 and 2 of 3 builds")
 	call(t, dir, statusDone, "compare", "old", "again", "--require-known").shows(t, "or more could have been found")
 	call(t, dir, statusNothing, "compare", "old", "again", "--margin", "0.1%", "--require-known").says(t, "are unresolved, and --require-known asks for all")
+	call(t, dir, statusNothing, "compare", "old", "lacking", "--require-known").says(t, "1 delta of the old run can't be compared", "the new run does not have it")
+	call(t, dir, statusDone, "compare", "lacking", "old", "--require-known")
+	call(t, dir, statusDone, "compare", "old", "lacking")
+	call(t, dir, statusUsage, "compare", "old", "again", "few", "--require-known").says(t, "--require-known is for two runs")
 	call(t, dir, statusDone, "compare", "old", "again", "--margin", "0.1%").shows(t, "unresolved")
 	call(t, dir, statusNothing, "compare", "old", "again", "--metric", "loss").shows(t, "no delta in common")
 

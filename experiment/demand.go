@@ -107,15 +107,24 @@ func (p *Plan) clustered() bool {
 }
 
 // crowded is why the daemons that serve a cell can't start in the pods of others that were met before, "" where they can: both take the same
-// ports there.
+// ports there. So it is with what a cell has put into an endpoint of the user's: it has one name.
 func (p *Plan) crowded() func(result.Cell) (string, error) {
 	type place struct {
 		measure.Underlay
 		port uint16
 	}
 	taken := map[place]string{} // by the key of a cluster
+	full := map[string]string{} // what is put into endpoints
 	return func(c result.Cell) (string, error) {
 		k := p.demands[c.ID].Cluster
+		if put, url := p.demands[c.ID].Put, c.Params.Target; put.Key != "" {
+			if was := full[url]; was != "" && was != put.Key {
+				return fmt.Sprintf("workload %s is unsupported in a run with others of its levels: %s has %s; measure %s in a run of its own", c.Workload, url, was, put.Key), nil
+			}
+			full[url] = put.Key
+			p.note(fmt.Sprintf("%s are made in %s before anything is measured, up to %v on its disk, and given up if that takes longer than %s; they are dropped at the end",
+				put.Key, url, put.Disk, unit.FormatDuration(put.Within)))
+		}
 		if k == nil {
 			return "", nil
 		}

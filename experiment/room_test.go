@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"netdelta/experiment/record"
 	"netdelta/internal/machine"
 	"netdelta/result"
+	"netdelta/workload"
 )
 
 // The figures behind roomFor were measured of these cells: 4, 8 and 160 on four networks took 298, 505 and 818 files at the most.
@@ -29,6 +31,23 @@ func TestRoomIsTheLeastThatWasMeasured(t *testing.T) {
 	}
 	if one, all := roomFor(cells(1, 1), true, 7), roomFor(cells(8, 1), true, 7); one.namespaces != all.namespaces {
 		t.Errorf("networks that are swapped take %d namespaces, one takes %d", all.namespaces, one.namespaces)
+	}
+}
+
+// A target has tables of one size: what they take there is said beforehand, and cells with others are refused.
+func TestTargetHasOneSizeOfTables(t *testing.T) {
+	p := Plan{demands: map[string]workload.Demand{}}
+	for id, key := range map[string]string{"few": "4 tables", "again": "4 tables", "many": "10 tables"} {
+		p.demands[id] = workload.Demand{Put: workload.Put{Key: key, Disk: 30 << 30, Within: 2 * time.Hour}}
+	}
+	why := p.crowded()
+	for _, c := range []struct{ id, target, says string }{{"few", "mysql://a/x", ""}, {"again", "mysql://a/x", ""}, {"many", "mysql://a/x", "has 4 tables; measure 10 tables in a run of its own"}, {"many", "mysql://b/x", ""}} {
+		if got, err := why(result.Cell{ID: c.id, Params: result.Params{Target: c.target}}); err != nil || !strings.Contains(got, c.says) || (c.says == "") != (got == "") {
+			t.Errorf("%s in %s: %q, %v", c.id, c.target, got, err)
+		}
+	}
+	if len(p.Notes) != 2 || !strings.Contains(p.Notes[0], "4 tables are made in mysql://a/x before anything is measured, up to 30GiB on its disk, and given up if that takes longer than 2h") {
+		t.Errorf("notes %q", p.Notes)
 	}
 }
 

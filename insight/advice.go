@@ -1,8 +1,10 @@
 package insight
 
 import (
+	"maps"
 	"slices"
 
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/stats"
@@ -42,6 +44,8 @@ type Advice struct {
 	Settings  []result.Setting
 	Untried   []network.Move
 	Finding   result.Finding
+	// Beyond are the workloads that a guest can't measure on Networks either (AdviceKernel).
+	Beyond []string
 	// Open deltas of Headlines are unresolved; about Need builds would settle them, 0 if that is not known.
 	Open, Headlines, Need int
 }
@@ -166,26 +170,14 @@ func questions(run result.Run) []Advice {
 		return nil
 	}
 	var all []Advice
-	measured, kernel, skipped := map[string]bool{run.Baseline(): true}, Advice{Kind: AdviceKernel}, Advice{Kind: AdviceLeftOut}
+	measured, skipped := map[string]bool{run.Baseline(): true}, Advice{Kind: AdviceLeftOut}
 	lacking := lackingNetworks(run.Cells)
 	for _, d := range run.Deltas {
 		measured[d.Network] = true
 	}
-	seen := map[result.Setting]bool{}
 	for _, c := range run.Cells {
-		switch {
-		case c.Role != result.RoleCell:
-		case c.Unsupported != "":
-			switch {
-			case !c.InGuest:
-			case !lacking[c.Network] && !slices.Contains(kernel.Settings, c.Setting()):
-				kernel.Settings = append(kernel.Settings, c.Setting())
-			case lacking[c.Network] && !slices.Contains(kernel.Networks, c.Network):
-				kernel.Networks = append(kernel.Networks, c.Network)
-			}
-		case c.Skipped != "" && !seen[c.Setting()]:
-			seen[c.Setting()] = true
-			skipped.Settings = append(skipped.Settings, c.Setting())
+		if c.Role == result.RoleCell && c.Unsupported == "" && c.Skipped != "" {
+			skipped.Settings = gather.Once(skipped.Settings, c.Setting())
 		}
 	}
 	all = append(all, untried(run, measured, lacking)...)
@@ -195,10 +187,34 @@ func questions(run result.Run) []Advice {
 	if len(skipped.Settings) > 0 {
 		all = append(all, skipped)
 	}
-	if len(kernel.Networks)+len(kernel.Settings) > 0 && run.Testbed == "lab" {
+	if kernel := inGuest(run.Cells, lacking); len(kernel.Networks)+len(kernel.Settings) > 0 && run.Testbed == "lab" {
 		all = append(all, kernel)
 	}
 	return all
+}
+
+// inGuest is what this kernel lacks and a guest has.
+func inGuest(cells []result.Cell, lacking map[string]bool) Advice {
+	a, able := Advice{Kind: AdviceKernel}, map[string]bool{}
+	for _, c := range cells {
+		if c.Role != result.RoleCell || c.Unsupported == "" {
+			continue
+		}
+		if lacking[c.Network] {
+			able[c.Workload] = able[c.Workload] || c.InGuest
+		}
+		switch {
+		case !c.InGuest:
+		case lacking[c.Network]:
+			a.Networks = gather.Once(a.Networks, c.Network)
+		default:
+			a.Settings = gather.Once(a.Settings, c.Setting())
+		}
+	}
+	a.Beyond = gather.Where(slices.Sorted(maps.Keys(able)), func(workload string) bool {
+		return !able[workload] && slices.ContainsFunc(cells, func(c result.Cell) bool { return c.Workload == workload && c.Unsupported == "" })
+	})
+	return a
 }
 
 // untried are the changes within a system of which a run has measured one side.

@@ -283,6 +283,17 @@ func TestAdviceToMeasure(t *testing.T) {
 			t.Errorf("no advice is %q: %q", want, commands)
 		}
 	}
+	served := lacking
+	served.ID, served.Workload, served.InGuest = "served", "oltp", false // a guest has the kernel, and no database
+	here := served
+	here.ID, here.Network, here.Unsupported = "here", "vxlan-routed", ""
+	database := run
+	database.Cells = append(slices.Clone(run.Cells), served, here)
+	if !slices.ContainsFunc(advised(t, database), func(a result.Advice) bool {
+		return strings.Contains(a.Why, "can't measure oltp on them") && slices.Equal(a.How, []string{"netdelta run latency --testbed vm --workloads tcp-rr"})
+	}) {
+		t.Errorf("the guest is offered for a database: %+v", advised(t, database))
+	}
 	bonded := lacking
 	bonded.ID, bonded.Network, bonded.Params.Conditions.BondMode = "bonded", "vxlan-routed", "802.3ad"
 	run.Cells = append(run.Cells, bonded)

@@ -142,6 +142,9 @@ func (j *claimJudge) judge(expect string) Answer {
 	var absent []Missing
 	var parts []ClaimPart
 	for i := range clauses {
+		for _, w := range j.absentLevels(&clauses[i]) {
+			absent = append(absent, Missing{w.String(), notInRun})
+		}
 		if clauses[i].OfCorrelation() {
 			own, missing := j.correlated(&clauses[i])
 			parts, absent = append(parts, own...), append(absent, missing...)

@@ -29,8 +29,11 @@ func (j *claimJudge) silent(q question) string {
 	return q.a.Network
 }
 
-// noTrial is why a network that was to be measured has no answer.
-const noTrial = "no trial of it counts"
+// Why something has no answer: a network that was to be measured, and what is no part of the run.
+const (
+	noTrial  = "no trial of it counts"
+	notInRun = "not in this run"
+)
 
 // open leaves out of what is missing in some setting the networks that have answers in others.
 func open(missing []Missing, answers []answer) []Missing {
@@ -78,7 +81,7 @@ func (j *claimJudge) questions(c *study.Clause, most int) (asked []question, abs
 		return nil, []Missing{{c.Metric, "not measured"}}
 	}
 	if len(asked) == 0 && len(absent) == 0 {
-		absent = []Missing{{"networks to compare", "not in this run"}}
+		absent = []Missing{{"networks to compare", notInRun}}
 	}
 	return asked, absent
 }
@@ -286,7 +289,7 @@ func (j *claimJudge) whyAbsent(name string, where []study.Condition) string {
 	case name == study.Metal:
 		return "needs a bare-metal baseline"
 	}
-	return "not in this run"
+	return notInRun
 }
 
 // whyNot says why none of some cells was measured.
@@ -309,7 +312,7 @@ func (j *claimJudge) noSetting(where []study.Condition) Missing {
 	for _, w := range where {
 		left := gather.Where(cells, func(c result.Cell) bool { return j.matches(c, []study.Condition{w}, false) })
 		if len(left) == 0 {
-			return Missing{w.String(), "not in this run"}
+			return Missing{w.String(), notInRun}
 		}
 		// Cells that a longer run would have are no reason where those that meet all conditions are unsupported.
 		if some && !slices.ContainsFunc(left, usable) && whyNot(left) == why {

@@ -111,6 +111,24 @@ func TestClaimNeedsBuilds(t *testing.T) {
 	}
 }
 
+// TestClaimOfALostTrial holds that a network which has nothing in one of the settings leaves the claim confirmed in part.
+func TestClaimOfALostTrial(t *testing.T) {
+	run, trials := precise().in(t,
+		setting{result.CrossNode, result.Params{Message: 300}, logs(1.1, 1.05, 1.4)}, setting{result.CrossNode, result.Params{Message: 1024}, logs(1.1, 1.05, 1.4)})
+	run.Claims = []result.Claim{{Expect: "p50 of macvlan below bridge, vxlan"}}
+	if got := judgedClaims(run, trials)[0]; got.Verdict != insight.Confirmed {
+		t.Errorf("%s: %s", got.Verdict, got.Measured)
+	}
+	for i := range trials {
+		if trials[i].Cell == "vxlan/1" {
+			trials[i].Failed = "it hung"
+		}
+	}
+	if got := judgedClaims(run, trials)[0]; got.Verdict != insight.ConfirmedInPart || !strings.HasPrefix(got.Measured, "1 of 2 settings: ") {
+		t.Errorf("without vxlan at 1 KiB: %s: %s", got.Verdict, got.Measured)
+	}
+}
+
 // TestClaimsErrSeldom simulates runs whose truth is exactly at the border of a claim: no more of them than the level
 // allows may confirm or contradict it. Where the truth is clear, nearly all runs must see it.
 func TestClaimsErrSeldom(t *testing.T) {

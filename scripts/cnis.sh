@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # cnis.sh FOLDER [CNI...] measures CNIs of the cluster for tests, all of them unless some are named: each on a fresh cluster, which is
 # ended afterwards. What came out is in a folder of FOLDER for each: the steps of its start (up), its agents at rest (agents) and while pods come
-# and go (churn), how long these took to be ready (ready), a run of docs/results/cnis.yaml (run), and how soon a policy is in force
-# (policies.json). It ends with the tables of docs/results/cnis.md, and writes all deltas to cnis.csv.
+# and go (churn), how long these took to be ready (ready), a run of docs/results/cnis.yaml (run), one with policies and without (policed), and how
+# soon a policy is in force (policies.json). It ends with the tables of docs/results/cnis.md, and writes all deltas to cnis.csv.
 set -euo pipefail
 (($# > 0)) || { echo "usage: cnis.sh FOLDER [CNI...]" >&2; exit 2; }
 mkdir -p "$1"
@@ -13,6 +13,7 @@ cnis=("$@")
 ((${#cnis[@]} > 0)) || cnis=(bridge flannel-host-gw flannel-vxlan calico-routes calico-bgp calico-vxlan cilium-native cilium-vxlan cilium-ebpf)
 rest=${REST:-60}       # seconds for which agents are watched at rest, and as many while pods come and go
 budget=${BUDGET:-5m}   # of a run
+policed=${POLICED:-90s} # of a run with policies and without
 repeat=${REPEAT:-10}   # how often a policy is made
 
 make --no-print-directory build
@@ -79,6 +80,8 @@ measure() {
 	watched "$folder/churn" churn >"$folder/ready"
 	bin/netdelta run docs/results/cnis.yaml --image localhost/netdelta/programs:1 --node-agent --quiet --time-budget "$budget" --out "$folder/run" >"$folder/run.txt" || true
 	case $cni in bridge | flannel-*) "$cluster" switch --policy kube-network-policies ;; esac
+	bin/netdelta run --testbed kubernetes --image localhost/netdelta/programs:1 --node-agent --quiet --networks pod --baseline pod --workloads tcp-rr,tcp-crr \
+		--placement cross-node --factor message=300 --factor policy=none,kubernetes --factor policy.rules=10 --time-budget "$policed" --out "$folder/policed" >"$folder/policed.txt" || true
 	bin/netdelta policies --image localhost/netdelta/programs:1 --fresh --rules 1 --repeat "$repeat" --every 5ms --json --out "$folder/policies" >"$folder/policies.json" || true
 	"$cluster" down
 	trap - EXIT
@@ -133,6 +136,13 @@ tables() {
 		printf '| `%s` | %s | %s | %s | %s |\n' "$cni" "$(sed -n 's/^ *\([0-9.]* s\)  network by .*/\1/p' "$out/$cni/up")" \
 			"$(sort -n "$out/$cni/ready" | awk '{ all[NR] = $1 } END { printf "%d ms (%d), %d pods", all[int((NR + 1) / 2)], all[NR], NR }')" \
 			"$(paste -sd';' "$out/$cni/agents" | sed 's/;/; /g')" "$(paste -sd';' "$out/$cni/churn" | sed 's/;/; /g')"
+	done
+	printf '\n### What ten policies cost\n\n| CNI | a round trip without | with ten | a connection without | with ten |\n| --- | --: | --: | --: | --: |\n'
+	for cni in "${cnis[@]}"; do
+		jq -r --arg cni "$cni" "$delta"'
+			[.effects[] | select(.headline and .factor == "policy" and .network == "pod")] | INDEX(.workload) |
+			"| `\($cni)` | " + ([."tcp-rr", ."tcp-crr" | if . == null then "-", "-" else "\(.from_value / 100 | round / 10) µs", "\(delta), \(.verdict)" end] | join(" | ")) + " |"
+		' "$out/$cni/policed/result.json"
 	done
 	printf '\n### Policies, p50 [95%% interval] (at most)\n\n| CNI | refused after a policy was made | passing after it was deleted | passing after a fresh pod began that it lets in |\n| --- | --: | --: | --: |\n'
 	for cni in "${cnis[@]}"; do

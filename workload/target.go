@@ -46,8 +46,9 @@ type Targeted struct {
 	// Schemes are the schemes of URLs that it can speak to.
 	Schemes []string
 	// Hold tries whether the target is what clients need, readies it for them, and keeps it ready until Close. The target has an
-	// address. ctx bounds the start alone. The error says which part of the target is wrong, and never a password.
-	Hold func(ctx context.Context, t Target) (Held, error)
+	// address. What is put there follows from the parameters: see Put. ctx bounds the start alone. The error says which part of the target
+	// is wrong, and never a password.
+	Hold func(ctx context.Context, p result.Params, t Target) (Held, error)
 	// Dial opens a client of a target that is held, armed as by Workload.Dial.
 	Dial func(ctx context.Context, p result.Params, t Target, cpu int) (engine.Client, error)
 	// Clear takes away what a Hold has put into a target, by what it called that, where whoever held it was lost. What is not there any

@@ -157,6 +157,15 @@ type Demand struct {
 	Clients int
 	// Cluster is the daemons that serve it from several pods; nil where Serve and Dial are all there is to it.
 	Cluster *Cluster
+	// Put is what it puts into an endpoint of the user's own before anything is measured; the zero value is nothing.
+	Put Put
+}
+
+// Put is what a workload puts into an endpoint of the user's own, once for all cells that speak to it.
+type Put struct {
+	Key    string        // what it is: "4 tables of 25,000 rows". Cells with another one take a run of their own
+	Disk   unit.Bytes    // what it takes there, at most
+	Within time.Duration // how long it may take
 }
 
 // Program is a program that a workload needs.

@@ -48,6 +48,8 @@ type Targets struct {
 	Program  agent.Program
 	Password workload.Secret // for targets that take one
 	Health   *Health
+	// Within is how long what is put into a cell's target may take, where that is longer than usual.
+	Within func(result.Cell) time.Duration
 
 	held     map[targetKey]*heldTarget
 	testbeds []testbed.Testbed
@@ -66,7 +68,7 @@ func (t *Targets) Hold(ctx context.Context, cells []result.Cell) error {
 		if key.url == "" || t.held[key] != nil {
 			continue
 		}
-		h, err := t.hold(ctx, key)
+		h, err := t.hold(ctx, key, c)
 		if err != nil {
 			return fmt.Errorf("before anything was measured: %w", err)
 		}
@@ -75,8 +77,8 @@ func (t *Targets) Hold(ctx context.Context, cells []result.Cell) error {
 	return nil
 }
 
-// hold has an agent in a pod of its own hold a target.
-func (t *Targets) hold(ctx context.Context, key targetKey) (*heldTarget, error) {
+// hold has an agent in a pod of its own hold a cell's target.
+func (t *Targets) hold(ctx context.Context, key targetKey, c result.Cell) (*heldTarget, error) {
 	target, err := workload.ParseTarget(key.url)
 	if err != nil {
 		return nil, err
@@ -86,7 +88,7 @@ func (t *Targets) hold(ctx context.Context, key targetKey) (*heldTarget, error) 
 	if h.agent, err = t.startAgent(ctx, key, target.Host); err != nil {
 		return nil, err
 	}
-	held, err := h.agent.Hold(ctx, key.workload, target, key.family, holdWithin)
+	held, err := h.agent.Hold(ctx, key.workload, c.Params, target, max(holdWithin, t.Within(c)))
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,10 @@ func NewContext(c Config, run result.Run) *Context {
 		Config: c, Health: endpoint.NewHealth(), Observed: newObserved(), seed: run.Seed,
 		able: c.Driver.Capabilities(), ports: assignPorts(run.Cells, c.Workloads), shares: map[string]*pressure.Share{}, ownPods: map[string]bool{}, chosen: map[string]bool{},
 	}
-	m.Targets = &endpoint.Targets{Driver: c.Driver, Program: c.Program, Password: c.Password, Health: m.Health}
+	m.Targets = &endpoint.Targets{
+		Driver: c.Driver, Program: c.Program, Password: c.Password, Health: m.Health,
+		Within: func(cell result.Cell) time.Duration { return DemandOf(c.Workloads, cell).Put.Within },
+	}
 	for _, cell := range run.Cells {
 		m.shares[cell.ID] = &pressure.Share{}
 	}

@@ -212,16 +212,21 @@ func driftCaption(s *setting, d insight.Drift, level []float64, beyond int) stri
 		text += fmt.Sprintf(" %s beyond the picture and stand at its edge.", lie(beyond))
 	}
 	var spreads []float64
+	worst, most := "", 0.0
 	for _, c := range d.Courses {
 		if c.Role == result.RoleControl || len(c.Steps) < 2 || d.Linear {
 			continue
 		}
 		logs := gather.Each(c.Steps, func(step insight.Step) float64 { return math.Log(step.Change) })
-		spreads = append(spreads, slices.Max(logs)-slices.Min(logs))
+		moved := slices.Max(logs) - slices.Min(logs)
+		if spreads = append(spreads, moved); moved >= most {
+			worst, most = c.Name, moved
+		}
 	}
 	text += " Below: each network against the baseline of the same moments"
 	if len(spreads) > 0 {
-		text += fmt.Sprintf("; from one build to another it moved by %.1f%% (median of the networks)", 100*math.Expm1(stats.Median(spreads)))
+		text += fmt.Sprintf("; from one build to another it moved by %.1f%% (median of the networks; %s the most, by %.1f%%)",
+			100*math.Expm1(stats.Median(spreads)), worst, 100*math.Expm1(most))
 	}
 	return text + "."
 }

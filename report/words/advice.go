@@ -268,7 +268,18 @@ func measure(a insight.Advice) result.Advice {
 	case insight.AdviceKernel:
 		out.Says = lacks(a)
 		out.Why = "A guest has a kernel with all of them."
-		out.How = []string{again(a.Run) + " --testbed vm"}
+		command := again(a.Run) + " --testbed vm"
+		if len(a.Beyond) > 0 {
+			out.Why = "A guest has a kernel with all of them, but can't measure " + List(a.Beyond) + " on them."
+			var rest []string
+			for _, c := range a.Run.Cells {
+				if !slices.Contains(a.Beyond, c.Workload) {
+					rest = gather.Once(rest, c.Workload)
+				}
+			}
+			command += " --workloads " + strings.Join(rest, ",")
+		}
+		out.How = []string{command}
 	default:
 		return more(a)
 	}

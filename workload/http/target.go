@@ -27,7 +27,9 @@ const holdWithin = 15 * time.Second
 
 // targeted is how http speaks to a server of the user's own.
 func targeted() *workload.Targeted {
-	return &workload.Targeted{Schemes: []string{workload.SchemeHTTP}, Hold: hold, Dial: dialTarget}
+	return &workload.Targeted{Schemes: []string{workload.SchemeHTTP}, Dial: dialTarget, Hold: func(ctx context.Context, _ result.Params, t workload.Target) (workload.Held, error) {
+		return hold(ctx, t)
+	}}
 }
 
 // held is a server that has answered: nothing has to be taken away.

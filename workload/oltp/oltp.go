@@ -48,14 +48,13 @@ func Workload() workload.Workload {
 
 // parameters are those that the workload declares: what transactions consist of, in sysbench's words.
 func parameters() []result.Parameter {
-	own := result.Exclusion{Key: "target", Why: "its tables are always the usual ones", Fix: "leave them out, or target, to measure a cluster of netdelta's own"}
 	return result.Declare(
 		result.Parameter{
 			Key: "mix", Kind: result.KindWord, Words: "read_write|point_select|update_index|write_only", Default: "read_write",
 			Says: "What transactions of a database consist of.",
 		},
-		result.Parameter{Key: "tables", Kind: result.KindCount, Low: 1, High: mostTables, Label: "% tables", Excludes: own, Says: "Tables that transactions choose among; 4 where it is left out."},
-		result.Parameter{Key: "rows", Kind: result.KindCount, Low: leastRows, High: mostRows, Label: "% rows each", Excludes: own, Says: "Rows of each table, which lie in the memory of three nodes; 25,000 where it is left out."},
+		result.Parameter{Key: "tables", Kind: result.KindCount, Low: 1, High: mostTables, Label: "% tables", Says: "Tables that transactions choose among; 4 where it is left out."},
+		result.Parameter{Key: "rows", Kind: result.KindCount, Low: leastRows, High: mostRows, Label: "% rows each", Says: "Rows of each table, in the memory of three nodes or in the database of a target; 25,000 where it is left out."},
 	)
 }
 
@@ -73,10 +72,10 @@ func dataOf(p result.Params) galera.Data {
 
 // demand is the same for all parameters with the same tables: they share one cluster.
 func demand(p result.Params) workload.Demand {
-	if p.Target != "" {
-		return workload.Demand{Burst: burst, Opaque: true} // its programs are looked for in its pods
-	}
 	data := dataOf(p)
+	if p.Target != "" { // its programs are looked for in its pods
+		return workload.Demand{Burst: burst, Opaque: true, Put: workload.Put{Key: data.String(), Disk: data.Size(), Within: data.Time()}}
+	}
 	return workload.Demand{
 		Programs: galera.Programs(), Burst: burst, Opaque: true, Memory: data.Memory() + clientMemory,
 		Cluster: &workload.Cluster{Key: data.Key(), Pods: galera.Nodes, Ports: []uint16{galera.Port}, Serve: serve, Dial: dial},
@@ -249,14 +248,7 @@ func (c *client) collected(*engine.Totals) error {
 		_ = c.node.Clear(ctx) // the next burst says that a node does not answer
 		ask = func(statements string) (string, error) { return c.node.Ask(ctx, statements) }
 	}
-	if c.data.Tables*c.data.Rows > mostCounted {
-		return nil
-	}
-	counts, err := ask(counting(c.data))
-	if err == nil {
-		err = whole(counts, c.data)
-	}
-	if err != nil {
+	if err := counted(c.data, ask); err != nil {
 		return fmt.Errorf("look at its tables after they were used: %w", err)
 	}
 	return nil

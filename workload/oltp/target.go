@@ -44,6 +44,7 @@ const (
 // held is a database with netdelta's tables in it.
 type held struct {
 	home  *daemon.Sandbox
+	data  galera.Data
 	found workload.Found
 }
 
@@ -63,15 +64,15 @@ func (h *held) Close() error { return errors.Join(h.drop(), h.home.Close()) }
 func (h *held) drop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), dropWithin)
 	defer cancel()
-	_, err := query(ctx, h.home, dropping())
+	_, err := query(ctx, h.home, dropping(h.data))
 	for err != nil && away(err) && ctx.Err() == nil {
 		time.Sleep(askAgain)
-		if _, again := query(ctx, h.home, dropping()); again == nil || ctx.Err() == nil {
+		if _, again := query(ctx, h.home, dropping(h.data)); again == nil || ctx.Err() == nil {
 			err = again
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("drop netdelta's tables: %w; do it by hand: %s", err, dropping())
+		return fmt.Errorf("drop netdelta's tables: %w; do it by hand: %s", err, dropping(h.data))
 	}
 	return nil
 }
@@ -91,17 +92,17 @@ func ownTables(data galera.Data) []string {
 }
 
 // dropping are the statements that take netdelta's tables away, the mark last.
-func dropping() string {
-	return "drop table if exists " + strings.Join(ownTables(galera.Usual()), ", ") + "; drop table if exists " + markTable
+func dropping(data galera.Data) string {
+	return "drop table if exists " + strings.Join(ownTables(data), ", ") + "; drop table if exists " + markTable
 }
 
 // hold logs in, refuses a database with such tables, and makes them.
-func hold(ctx context.Context, t workload.Target) (_ workload.Held, err error) {
+func hold(ctx context.Context, p result.Params, t workload.Target) (_ workload.Held, err error) {
 	home, err := login(t)
 	if err != nil {
 		return nil, fmt.Errorf("oltp: %s: %w", t, err)
 	}
-	h := &held{home: home}
+	h := &held{home: home, data: dataOf(p)}
 	if err := h.ready(ctx, t); err != nil {
 		return nil, errors.Join(fmt.Errorf("oltp: %s at %s: %w", t, t.At(), err), home.Close())
 	}
@@ -115,21 +116,21 @@ func (h *held) ready(ctx context.Context, t workload.Target) error {
 		return denied(err)
 	}
 	there, err := query(ctx, h.home, fmt.Sprintf("select table_name from information_schema.tables where table_schema = database() and table_name in ('%s', '%s')",
-		markTable, strings.Join(ownTables(galera.Usual()), "', '")))
+		markTable, strings.Join(ownTables(h.data), "', '")))
 	switch {
 	case err != nil:
 		return err
 	case strings.Contains(there, markTable):
-		return fmt.Errorf("another run of netdelta uses this database, or one that was lost has left its tables (%s); if none is under way: %s", oneLine(there), dropping())
+		return fmt.Errorf("another run of netdelta uses this database, or one that was lost has left its tables (%s); if none is under way: %s", oneLine(there), dropping(h.data))
 	case there != "":
 		return fmt.Errorf("it has tables of these names already (%s), which netdelta leaves alone; name an empty database", oneLine(there))
 	}
-	h.found.Mark, h.found.Undo = rand.Text(), dropping()
+	h.found.Mark, h.found.Undo = strconv.Itoa(h.data.Tables)+"-"+rand.Text(), dropping(h.data)
 	if _, err := query(ctx, h.home, marking(h.found.Mark)); err != nil {
 		return fmt.Errorf("make tables: %w", denied(err))
 	}
-	run := target(h.home, t)
-	run.Test, run.Threads = "oltp_read_write", 1
+	run := target(h.home, t, h.data)
+	run.Test, run.Threads = "oltp_read_write", min(h.data.Tables, defaultConnections)
 	if said, err := h.home.Run(ctx, daemon.Spec{Path: sysbench.Program, Args: run.Prepare()}); err != nil {
 		var failed *sysbench.FailedError
 		if _, errParse := sysbench.Parse(said); ctx.Err() == nil && errors.As(errParse, &failed) {
@@ -141,7 +142,7 @@ func (h *held) ready(ctx context.Context, t workload.Target) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("look at what stands before it: %w", err), h.drop())
 	}
-	h.found.Says = fmt.Sprintf("%.80s on %s, with %d tables of %d rows of netdelta's, which are dropped at the end", oneLine(version), answers, galera.Usual().Tables, galera.Usual().Rows)
+	h.found.Says = fmt.Sprintf("%.80s on %s, with %v of netdelta's, which are dropped at the end", oneLine(version), answers, h.data)
 	return nil
 }
 
@@ -152,6 +153,11 @@ func marking(mark string) string {
 
 // clearTarget drops the tables of a hold whose agent was lost, unless they are gone, or another run has made its own since.
 func clearTarget(ctx context.Context, t workload.Target, mark string) error {
+	number, _, _ := strings.Cut(mark, "-")
+	tables, err := strconv.Atoi(number)
+	if err != nil {
+		return fmt.Errorf("oltp: %s: the mark %q is not one of netdelta's", t, mark)
+	}
 	home, err := login(t)
 	if err != nil {
 		return fmt.Errorf("oltp: %s: %w", t, err)
@@ -159,7 +165,7 @@ func clearTarget(ctx context.Context, t workload.Target, mark string) error {
 	found, err := query(ctx, home, "select count(*) from information_schema.tables where table_schema = database() and table_name = '"+markTable+"'")
 	if err == nil && found != "0" {
 		if found, err = query(ctx, home, "select mark from "+markTable); err == nil && found == mark {
-			_, err = query(ctx, home, dropping())
+			_, err = query(ctx, home, dropping(galera.Data{Tables: tables}))
 		}
 	}
 	if err != nil {
@@ -231,6 +237,18 @@ func query(ctx context.Context, home *daemon.Sandbox, statements string, more ..
 	return strings.TrimSpace(string(out)), err
 }
 
+// counted returns an error unless all tables have all their rows, as a database answers. More than mostCounted rows are not counted.
+func counted(data galera.Data, ask func(statements string) (string, error)) error {
+	if data.Tables*data.Rows > mostCounted {
+		return nil
+	}
+	counts, err := ask(counting(data))
+	if err != nil {
+		return err
+	}
+	return whole(counts, data)
+}
+
 // counting are the statements that count the rows of each of netdelta's tables.
 func counting(data galera.Data) string {
 	all := gather.Each(ownTables(data), func(table string) string { return "select count(*) from " + table })
@@ -253,8 +271,8 @@ func whole(counts string, data galera.Data) error {
 }
 
 // target is the part of sysbench's runs that they have in common.
-func target(home *daemon.Sandbox, t workload.Target) sysbench.Run {
-	run := galera.Usual().Run()
+func target(home *daemon.Sandbox, t workload.Target, data galera.Data) sysbench.Run {
+	run := data.Run()
 	run.Server, run.User, run.Database, run.Config = t.At(), t.User, t.Database(), filepath.Clean(home.Path(loadFile))
 	return run
 }
@@ -268,14 +286,11 @@ func dialTarget(ctx context.Context, p result.Params, t workload.Target, cpu int
 	if err != nil {
 		return nil, fmt.Errorf("oltp: %s: %w", t, err)
 	}
-	counts, err := query(ctx, home, counting(galera.Usual()))
-	if err == nil {
-		err = whole(counts, galera.Usual())
-	}
-	if err != nil {
+	data := dataOf(p)
+	if err := counted(data, func(statements string) (string, error) { return query(ctx, home, statements) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("oltp: %s at %s: look at its tables before they are used: %w", t, t.At(), err), home.Close())
 	}
-	return newClient(ctx, p, home, fmt.Sprintf("oltp: database %s at %s", t.Database(), t.At()), target(home, t), cpu, nil, galera.Usual())
+	return newClient(ctx, p, home, fmt.Sprintf("oltp: database %s at %s", t.Database(), t.At()), target(home, t, data), cpu, nil, data)
 }
 
 // tries is how often it is asked who answers: a service or a proxy may choose another database for each connection.

@@ -9,17 +9,23 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"netdelta/internal/require"
 	"netdelta/result"
+	"netdelta/unit"
 	"netdelta/workload"
 	"netdelta/workload/oltp/galera"
 	"netdelta/workload/tool/sysbench"
 )
 
 func TestTargetParams(t *testing.T) {
-	if err := check(result.Params{Target: "mysql://u@db.shop.svc/sb", Own: result.OwnOf("mix", "point_select")}); err != nil {
+	large := result.Params{Target: "mysql://u@db.shop.svc/sb", Own: result.OwnOf("mix", "point_select", "tables", 10, "rows", 10_000_000)}
+	if err := check(large); err != nil {
 		t.Error(err)
+	}
+	if put := demand(large).Put; put.Key != "10 tables of 10,000,000 rows" || put.Disk < 20*unit.GiB || put.Disk > 40*unit.GiB || put.Within < time.Hour {
+		t.Errorf("put there is %+v", put)
 	}
 	for _, target := range []string{"http://web/", "mysql://u@db", "mysql://u:secret@db/x"} {
 		if err := check(result.Params{Target: target}); err == nil || strings.Contains(err.Error(), "secret") {
@@ -33,7 +39,7 @@ func TestTargetParams(t *testing.T) {
 
 // TestTargetTables: what is dropped is what sysbench makes, and the mark after it.
 func TestTargetTables(t *testing.T) {
-	if got := dropping(); got != "drop table if exists sbtest1, sbtest2, sbtest3, sbtest4; drop table if exists netdelta_marker" {
+	if got := dropping(galera.Usual()); got != "drop table if exists sbtest1, sbtest2, sbtest3, sbtest4; drop table if exists netdelta_marker" {
 		t.Error(got)
 	}
 	run := sysbench.Run{Test: "oltp_read_write", Config: "/tmp/home-1/sysbench.cnf"}
@@ -67,10 +73,10 @@ func TestHoldUnknown(t *testing.T) {
 		clientProgram: `case "$*" in
 *processlist*) echo "ERROR 1227 (42000): Access denied; you need the PROCESS privilege" >&2; exit 1;;
 *"select version()"*) echo 5.0.1;;
-*"drop table"*) [ -e "$0.up" ] || { : >"$0.up"; echo "ERROR 2002 (HY000): Can't connect" >&2; exit 1; };;
+*"drop table"*) echo "$*" >"$0.said"; [ -e "$0.up" ] || { : >"$0.up"; echo "ERROR 2002 (HY000): Can't connect" >&2; exit 1; };;
 esac
 `,
-		sysbench.Program: "",
+		sysbench.Program: `echo "$*" >"$0.said"`,
 	} {
 		if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"+text), 0o700); err != nil {
 			t.Fatal(err)
@@ -82,7 +88,7 @@ esac
 	}
 	defer func() { _ = l.Close() }()
 	at := l.Addr().(*net.TCPAddr).AddrPort()
-	held, err := hold(t.Context(), workload.Target{Scheme: workload.SchemeMySQL, User: "u", Host: "db", Path: "/x", Address: at.Addr(), Port: at.Port()})
+	held, err := hold(t.Context(), result.Params{Own: result.OwnOf("tables", 12, "rows", 3000)}, workload.Target{Scheme: workload.SchemeMySQL, User: "u", Host: "db", Path: "/x", Address: at.Addr(), Port: at.Port()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,6 +97,11 @@ esac
 	}
 	if err := held.Close(); err != nil {
 		t.Error(err)
+	}
+	for program, says := range map[string]string{sysbench.Program: "--tables=12 --table-size=3000 --threads=8", clientProgram: "sbtest11, sbtest12; drop table if exists netdelta_marker"} {
+		if said, err := os.ReadFile(filepath.Join(programs, program+".said")); err != nil || !strings.Contains(string(said), says) {
+			t.Errorf("%s was told %q, %v; want %q", program, said, err, says)
+		}
 	}
 }
 

@@ -34,6 +34,14 @@ func Usual() Data { return Data{Tables: 4, Rows: 25_000} }
 // bytes for each further row.
 const rowSize = 320
 
+// Size is what the data take on a disk, at most.
+func (d Data) Size() unit.Bytes { return unit.Bytes(d.Tables*d.Rows) * rowSize }
+
+// String is how much there is: "4 tables of 25,000 rows".
+func (d Data) String() string {
+	return fmt.Sprintf("%s of %s rows", unit.Counted(d.Tables, "table"), unit.Thousands(d.Rows))
+}
+
 // room is what the data take in addition to the usual ones.
 func (d Data) room() unit.Bytes {
 	return max(0, unit.Bytes(d.Tables*d.Rows-Usual().Tables*Usual().Rows)) * rowSize

@@ -32,8 +32,8 @@ const (
 	slowestRow   = 500 * time.Microsecond
 )
 
-// time is how long making a template of the data may take.
-func (d Data) time() time.Duration {
+// Time is how long making the data may take.
+func (d Data) Time() time.Duration {
 	return templateTime + time.Duration(max(0, d.Tables*d.Rows-Usual().Tables*Usual().Rows))*slowestRow
 }
 
@@ -104,7 +104,7 @@ func copyTemplate(ctx context.Context, home *daemon.Sandbox, at workload.Member,
 
 // makeTemplate makes a template: an empty database, sysbench's tables in it, and an end in order, all in a home of its own.
 func makeTemplate(ctx context.Context, data Data, into *os.File) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, data.time())
+	ctx, cancel := context.WithTimeout(ctx, data.Time())
 	defer cancel()
 	home, err := daemon.Open(templateSize + 2*data.room())
 	if err == nil {
@@ -210,7 +210,7 @@ func fetchTemplate(ctx context.Context, at netip.AddrPort, name string, data Dat
 			err = fmt.Errorf("get the database that all nodes begin with from %s: %w", at, err)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, data.time())
+	ctx, cancel := context.WithTimeout(ctx, data.Time())
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at.String())
 	if err != nil {
