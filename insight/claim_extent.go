@@ -62,6 +62,9 @@ func (j *claimJudge) extent(clauses []study.Clause, answers []answer, correlated
 	}
 	nowhere := 0
 	for i := range clauses {
+		if lacks(&clauses[i], networks) {
+			continue // the networks are counted by themselves
+		}
 		own := j.tested(&clauses[i], had, networks, correlated)
 		for s, whole := range own {
 			before, seen := settings[s]
@@ -78,6 +81,17 @@ func (j *claimJudge) extent(clauses []study.Clause, answers []answer, correlated
 	e := Extent{shareOf(networks), shareOf(placements), shareOf(settings)}
 	e.Settings.Of += nowhere
 	return e
+}
+
+// lacks says whether nothing is left of a clause without the networks that were put to the test nowhere.
+func lacks(c *study.Clause, networks map[string]bool) bool {
+	var gone []Missing
+	for _, name := range slices.Concat(c.Networks, c.Against) {
+		if name != study.Others && !networks[name] {
+			gone = append(gone, Missing{What: name})
+		}
+	}
+	return len(decisive(c, gone)) > 0
 }
 
 // tested says of each setting that a clause speaks of whether it was put to the test there as a whole: with all networks that it was put to

@@ -77,6 +77,8 @@ func TestClaimTexts(t *testing.T) {
 			"1 of 2 settings: on one node: macvlan +5.0% [5.0, 5.0], next bridge +10.0% [10.0, 10.0]. Not tested: workload=http (not in this run)"},
 		{"p50 of macvlan below bridge where placement=same-node, message=300; cpu of macvlan below bridge where placement=same-node, message=300", insight.ConfirmedInPart,
 			"0 of 1 setting: p50 on one node: macvlan +5.0% [5.0, 5.0], next bridge +10.0% [10.0, 10.0]. Not tested: cpu (not measured)"},
+		{"p50 of macvlan below bridge where placement=same-node, message=300; p50 of ipip below bridge where placement=same-node, message=300", insight.ConfirmedInPart,
+			"2 of 3 networks: on one node: macvlan +5.0% [5.0, 5.0], next bridge +10.0% [10.0, 10.0]. Not tested: ipip (not in this run)"},
 		{"p50 of macvlan below bridge where message=300, family=ipv4", insight.Contradicted,
 			"confirmed on one node: macvlan +5.0% [5.0, 5.0], next bridge +10.0% [10.0, 10.0]; " +
 				"contradicted across nodes: macvlan +20.0% [20.0, 20.0], bridge +10.0% [10.0, 10.0]"},
