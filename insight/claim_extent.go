@@ -26,9 +26,9 @@ type answered struct {
 	network string
 }
 
-// extent holds what clauses speak of against the answers that could have failed.
-func (j *claimJudge) extent(clauses []study.Clause, answers []answer, correlated []ClaimPart) Extent {
-	networks, placements, settings := map[string]bool{}, map[result.Placement]bool{}, map[result.Setting]bool{}
+// subjects are the networks and placements that clauses speak of, none of them tested yet.
+func (j *claimJudge) subjects(clauses []study.Clause) (networks map[string]bool, placements map[result.Placement]bool) {
+	networks, placements = map[string]bool{}, map[result.Placement]bool{}
 	for i := range clauses {
 		c := &clauses[i]
 		for _, name := range slices.Concat(c.Networks, c.Against) {
@@ -50,6 +50,13 @@ func (j *claimJudge) extent(clauses []study.Clause, answers []answer, correlated
 			}
 		}
 	}
+	return networks, placements
+}
+
+// extent holds what clauses speak of against the answers that could have failed.
+func (j *claimJudge) extent(clauses []study.Clause, answers []answer, correlated []ClaimPart) Extent {
+	networks, placements := j.subjects(clauses)
+	settings := map[result.Setting]bool{}
 	had := map[answered]bool{}
 	for _, a := range answers {
 		if a.verdict == NoTest {
