@@ -1,6 +1,7 @@
 package oltp
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -121,11 +122,15 @@ func (h *held) ready(ctx context.Context, t workload.Target) error {
 	case err != nil:
 		return err
 	case strings.Contains(there, markTable):
-		return fmt.Errorf("another run of netdelta uses this database, or one that was lost has left its tables (%s); if none is under way: %s", oneLine(there), dropping(h.data))
+		data := h.data
+		if mark, err := query(ctx, h.home, "select mark from "+markTable); err == nil {
+			data.Tables = max(data.Tables, tablesOf(mark))
+		}
+		return fmt.Errorf("another run of netdelta uses this database, or one that was lost has left its tables (%s); if none is under way: %s", oneLine(there), dropping(data))
 	case there != "":
 		return fmt.Errorf("it has tables of these names already (%s), which netdelta leaves alone; name an empty database", oneLine(there))
 	}
-	h.found.Mark, h.found.Undo = strconv.Itoa(h.data.Tables)+"-"+rand.Text(), dropping(h.data)
+	h.found.Mark, h.found.Undo = fmt.Sprintf("%d-%s", h.data.Tables, rand.Text()), dropping(h.data)
 	if _, err := query(ctx, h.home, marking(h.found.Mark)); err != nil {
 		return fmt.Errorf("make tables: %w", denied(err))
 	}
@@ -146,6 +151,13 @@ func (h *held) ready(ctx context.Context, t workload.Target) error {
 	return nil
 }
 
+// tablesOf is how many tables a mark is of.
+func tablesOf(mark string) int {
+	number, _, _ := strings.Cut(mark, "-")
+	n, _ := strconv.Atoi(number) // an older mark says nothing
+	return cmp.Or(n, galera.Usual().Tables)
+}
+
 // marking are the statements that say whose the tables are going to be. Strict clusters refuse a table without a primary key.
 func marking(mark string) string {
 	return fmt.Sprintf("create table %s (made timestamp default current_timestamp, mark varchar(64) primary key); insert into %s (mark) values ('%s')", markTable, markTable, mark)
@@ -153,11 +165,6 @@ func marking(mark string) string {
 
 // clearTarget drops the tables of a hold whose agent was lost, unless they are gone, or another run has made its own since.
 func clearTarget(ctx context.Context, t workload.Target, mark string) error {
-	number, _, _ := strings.Cut(mark, "-")
-	tables, err := strconv.Atoi(number)
-	if err != nil {
-		return fmt.Errorf("oltp: %s: the mark %q is not one of netdelta's", t, mark)
-	}
 	home, err := login(t)
 	if err != nil {
 		return fmt.Errorf("oltp: %s: %w", t, err)
@@ -165,7 +172,7 @@ func clearTarget(ctx context.Context, t workload.Target, mark string) error {
 	found, err := query(ctx, home, "select count(*) from information_schema.tables where table_schema = database() and table_name = '"+markTable+"'")
 	if err == nil && found != "0" {
 		if found, err = query(ctx, home, "select mark from "+markTable); err == nil && found == mark {
-			_, err = query(ctx, home, dropping(galera.Data{Tables: tables}))
+			_, err = query(ctx, home, dropping(galera.Data{Tables: tablesOf(mark)}))
 		}
 	}
 	if err != nil {
