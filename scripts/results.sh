@@ -28,5 +28,5 @@ page() {
 page latency-exact.md "What networks cost, in instructions" \
 	"bin/netdelta run latency --exact --out runs/exact" "$exact"
 page latency-with-exact.md "What networks cost, by time and by instructions" \
-	"bin/netdelta run latency --time-budget 10m --out runs/native
+	"bin/netdelta run latency --time-budget 3m --out runs/native
 bin/netdelta run latency --exact --out runs/exact" "$native" --exact "$exact"
