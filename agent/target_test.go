@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/result"
 	"netdelta/testbed/rpc"
 	"netdelta/workload"
 )
@@ -25,7 +26,7 @@ func TestTargetsAreLeftClean(t *testing.T) {
 	var there, cleared atomic.Int64
 	began := make(chan struct{}, 2)
 	w := workload.Workload{Name: "tidy", Target: &workload.Targeted{
-		Hold: func(ctx context.Context, t workload.Target) (workload.Held, error) {
+		Hold: func(ctx context.Context, _ result.Params, t workload.Target) (workload.Held, error) {
 			there.Add(1)
 			began <- struct{}{}
 			if t.Port != 80 {
