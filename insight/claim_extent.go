@@ -147,7 +147,7 @@ func about(c *study.Clause, cell result.Cell) bool {
 	return slices.Contains(named, cell.Network) || cell.Role == result.RoleCell && slices.Contains(named, study.Others)
 }
 
-// spoken are the cells that a clause is about, measured or not, with those of other networks in the same settings.
+// spoken are the cells of the settings that a clause is about, measured or not.
 func (j *claimJudge) spoken(c *study.Clause) []result.Cell {
 	return gather.Where(j.cells, func(cell result.Cell) bool { return j.speaksOf(c, cell) && j.speaksOfRate(c, cell) })
 }
