@@ -251,26 +251,9 @@ func (p Product) plugins() []string {
 	return nil
 }
 
-// agents are the programs by which a CNI is in effect on a node.
-func (s *supervisor) agents(c CNI, m *member) []node.Service {
-	switch c.Product() {
-	case Calico:
-		return calicoAgents(c, m)
-	case Cilium:
-		return ciliumAgents(m)
-	}
-	if c == Bridge {
-		return nil
-	}
-	return []node.Service{{Name: serviceFlannel, Env: []string{"NODE_NAME=" + m.name}, Args: []string{
-		"flanneld", "--kube-subnet-mgr", "--kubeconfig-file=" + kubeconfigOf(agentUser), "--iface=" + uplink,
-		"--ip-masq", "--iptables-forward-rules=false", "--net-config-path=" + settings + "/flannel.json",
-	}}}
-}
-
 // startAgents starts the programs of a CNI on a node.
 func (s *supervisor) startAgents(c CNI, m *member) error {
-	for _, a := range s.agents(c, m) {
+	for _, a := range s.programs(c, m).Agents {
 		if err := m.node.StartService(a); err != nil {
 			return err
 		}
@@ -280,7 +263,7 @@ func (s *supervisor) startAgents(c CNI, m *member) error {
 
 // endAgents ends those that run. They are killed, as when their node loses its power: what they left, they take up.
 func (s *supervisor) endAgents(c CNI, m *member) error {
-	names := gather.Each(s.agents(c, m), func(a node.Service) string { return a.Name })
+	names := gather.Each(s.programs(c, m).Agents, func(a node.Service) string { return a.Name })
 	return m.node.EndServices(names...)
 }
 

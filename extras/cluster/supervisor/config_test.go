@@ -1,7 +1,9 @@
 package supervisor
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"net"
 	"strings"
 	"testing"
@@ -102,9 +104,12 @@ func TestConflist(t *testing.T) {
   "name": "pods",
   "plugins": [
     {
+      "type": "bridge",
       "bridge": "cni0",
+      "isGateway": true,
       "hairpinMode": true,
       "ipam": {
+        "type": "host-local",
         "ranges": [
           [
             {
@@ -124,17 +129,14 @@ func TestConflist(t *testing.T) {
           {
             "dst": "::/0"
           }
-        ],
-        "type": "host-local"
-      },
-      "isGateway": true,
-      "type": "bridge"
+        ]
+      }
     },
     {
+      "type": "portmap",
       "capabilities": {
         "portMappings": true
-      },
-      "type": "portmap"
+      }
     }
   ]
 }
@@ -144,28 +146,28 @@ func TestConflist(t *testing.T) {
   "name": "pods",
   "plugins": [
     {
+      "type": "flannel",
       "delegate": {
         "hairpinMode": true,
         "isDefaultGateway": true
-      },
-      "type": "flannel"
+      }
     },
     {
+      "type": "portmap",
       "capabilities": {
         "portMappings": true
-      },
-      "type": "portmap"
+      }
     }
   ]
 }
 `},
 	} {
-		got, err := c.cni.conflist(c.prefixes...)
-		if err != nil {
+		var got bytes.Buffer
+		if err := json.Indent(&got, c.cni.conflist(c.prefixes...).Content, "", "  "); err != nil {
 			t.Fatal(err)
 		}
-		if string(got.Content) != c.want {
-			t.Errorf("%s: got\n%s\nwant\n%s", c.cni, got.Content, c.want)
+		if got.String() != c.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", c.cni, got.String(), c.want)
 		}
 	}
 }

@@ -46,28 +46,10 @@ func (c CNI) peerDevice() string {
 
 // conflist configures the plugins of a node whose pods have these prefixes. Its name is always the same: addresses of pods are recorded
 // under it, and pods outlive a change of the CNI.
-func (c CNI) conflist(prefixes ...*net.IPNet) (node.File, error) {
-	attach := map[string]any{"type": "flannel", "delegate": map[string]any{"hairpinMode": true, "isDefaultGateway": true}}
-	if c == Bridge {
-		var ranges [][]map[string]string
-		var routes []map[string]string
-		for _, p := range prefixes {
-			everywhere := "0.0.0.0/0"
-			if p.IP.To4() == nil {
-				everywhere = "::/0"
-			}
-			ranges = append(ranges, []map[string]string{{"subnet": p.String()}})
-			routes = append(routes, map[string]string{"dst": everywhere})
-		}
-		attach = map[string]any{
-			"type": "bridge", "bridge": podBridge, "isGateway": true, "hairpinMode": true,
-			"ipam": map[string]any{"type": "host-local", "ranges": ranges, "routes": routes},
-		}
-	}
-	ports := map[string]any{"type": "portmap", "capabilities": map[string]bool{"portMappings": true}}
-	// The flannel plugin speaks no newer version.
-	content, err := json.MarshalIndent(map[string]any{"cniVersion": "0.3.1", "name": "pods", "plugins": []any{attach, ports}}, "", "  ")
-	return node.File{Path: cniConf + "/10-pods.conflist", Mode: 0o644, Content: append(content, '\n')}, err
+func (c CNI) conflist(prefixes ...*net.IPNet) node.File {
+	// The flannel plugin speaks no newer version than the file's.
+	words := map[string]any{"cni": c, "bridge": podBridge, "prefixes": prefixes}
+	return node.File{Path: cniConf + "/10-pods.conflist", Mode: 0o644, Content: rendered("pods.conflist", words)}
 }
 
 // prefixes are the prefixes of the node's pods.
@@ -98,11 +80,8 @@ func (s *supervisor) enterNetwork(ctx context.Context, c CNI) error {
 		}
 	}
 	if err := s.each(func(m *member) error {
-		files, err := m.cniFiles(c, s.config.Multus)
+		err := m.node.Write(append(m.cniFiles(c, s.config.Multus), c.flannelFile())...)
 		if err != nil {
-			return err
-		}
-		if err := m.node.Write(append(files, c.flannelFile())...); err != nil {
 			return err
 		}
 		if c == Bridge {

@@ -2,8 +2,6 @@ package supervisor
 
 import (
 	"context"
-	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,13 +17,6 @@ import (
 )
 
 const (
-	serviceFelix = "calico-felix"
-	// serviceTunnels keeps an address for the node's end of tunnels.
-	serviceTunnels = "calico-tunnel-addresses"
-	// serviceConfd tells serviceBird, which exchanges routes with the other nodes, what it is to do.
-	serviceConfd = "calico-confd"
-	serviceBird  = "bird"
-
 	birdSocket = "/run/calico/bird.ctl"
 	confdFiles = "/etc/calico/confd"
 
@@ -46,50 +37,6 @@ func (c CNI) encapsulates() string {
 		return "Never"
 	}
 	return "CrossSubnet"
-}
-
-// calicoSettings are the settings of Calico's programs on a node. Some are what its own manifest has for VXLAN.
-func calicoSettings(c CNI, m *member) []string {
-	backend, tunnels := "vxlan", "true"
-	if c == CalicoBGP {
-		backend, tunnels = "bird", "false"
-	}
-	return []string{
-		"DATASTORE_TYPE=kubernetes", "KUBECONFIG=" + kubeconfigOf(agentUser), "WAIT_FOR_DATASTORE=true", "NODENAME=" + m.name,
-		"CALICO_NETWORKING_BACKEND=" + backend, "FELIX_VXLANENABLED=" + tunnels, "CLUSTER_TYPE=k8s", "IP=autodetect", "IP_AUTODETECTION_METHOD=interface=" + uplink,
-		"CALICO_IPV4POOL_CIDR=" + podsPrefix, "CALICO_IPV4POOL_IPIP=Never", "CALICO_DISABLE_FILE_LOGGING=true",
-		"FELIX_DEFAULTENDPOINTTOHOSTACTION=ACCEPT", "FELIX_IPV6SUPPORT=false", "FELIX_HEALTHENABLED=true", "FELIX_USAGEREPORTINGENABLED=false",
-		// Without C it has no programs of eBPF, and ends itself where it would take them away.
-		"FELIX_DebugSkipCTLBCleanup=true", "FELIX_XDPENABLED=false",
-		"FELIX_LOGSEVERITYFILE=none", "FELIX_LOGSEVERITYSYS=none", "FELIX_VXLANMTU=0",
-	}
-}
-
-// calicoAgents are Calico's programs on a node. The first ends itself when its configuration changes, and wants to be started again.
-func calicoAgents(c CNI, m *member) []node.Service {
-	one := func(name, part string) node.Service {
-		return node.Service{Name: name, Env: calicoSettings(c, m), Args: []string{productFolder + "/calico-node", part}}
-	}
-	felix := one(serviceFelix, "-felix")
-	if c != CalicoBGP {
-		return []node.Service{felix, one(serviceTunnels, "-allocate-tunnel-addrs")}
-	}
-	// Until its files are written it ends, and is started again.
-	bird := node.Service{Name: serviceBird, Args: []string{"bird", "-R", "-d", "-s", birdSocket, "-P", "/run/bird.pid", "-c", confdFiles + "/config/bird.cfg"}}
-	return []node.Service{felix, one(serviceConfd, "-confd"), bird}
-}
-
-// calicoConflist configures the plugins of a node. Calico finds the MTU out.
-func calicoConflist(m *member) (node.File, error) {
-	content, err := json.MarshalIndent(map[string]any{"cniVersion": "0.3.1", "name": "k8s-pod-network", "plugins": []any{
-		map[string]any{
-			"type": "calico", "log_level": "info", "log_file_path": node.LogFolder + "/calico-cni.log", "datastore_type": "kubernetes",
-			"nodename": m.name, "mtu": 0, "ipam": map[string]string{"type": "calico-ipam"}, "policy": map[string]string{"type": "k8s"},
-			"kubernetes": map[string]string{"kubeconfig": kubeconfigOf(agentUser)},
-		},
-		map[string]any{"type": "portmap", "snat": true, "capabilities": map[string]bool{"portMappings": true}},
-	}}, "", "  ")
-	return node.File{Path: cniConf + "/10-calico.conflist", Mode: 0o644, Content: append(content, '\n')}, err
 }
 
 // enterCalico brings a mode of Calico into effect.
@@ -161,35 +108,29 @@ func (s *supervisor) poolCalico(ctx context.Context, c CNI) (fresh bool, err err
 
 // installCalico defines Calico's kinds of objects, makes the nodes' and the pool, and has the plugins called.
 func (s *supervisor) installCalico(c CNI) error {
-	control := s.members[0].node
 	for _, arguments := range [][]string{
 		{"apply", "--server-side", "-f", productFolder + "/crds.yaml"},
 		{"wait", "--for=condition=Established", "--timeout=60s", "-f", productFolder + "/crds.yaml"},
 	} {
-		if _, err := control.Run(append([]string{"kubectl", "--kubeconfig=" + kubeconfigOf(agentUser)}, arguments...)...); err != nil {
+		if err := s.kubectl(arguments...); err != nil {
 			return fmt.Errorf("define Calico's objects: %w", err)
 		}
 	}
 	return s.each(func(m *member) error {
-		files, err := calicoConflist(m)
-		if err != nil {
-			return err
-		}
-		command := append([]string{"env", "CALICO_IPV4POOL_VXLAN=" + c.encapsulates()}, calicoSettings(c, m)...)
+		command := append([]string{"env", "CALICO_IPV4POOL_VXLAN=" + c.encapsulates()}, s.programs(c, m).Agents[0].Env...)
 		if _, err := m.node.Run(append(command, productFolder+"/calico-node", "-startup")...); err != nil {
 			return fmt.Errorf("have Calico know node %s: %w", m.name, err)
 		}
 		if _, err := m.node.Run("sh", "-c", "mkdir -p /run/calico /etc/calico && cp -r "+productFolder+"/confd "+confdFiles+" && mkdir -p "+confdFiles+"/config"); err != nil {
 			return fmt.Errorf("copy the templates of Calico: %w", err)
 		}
-		return m.node.Write(files)
+		// It configures the plugins. Calico finds the MTU out.
+		conf := rendered("calico.conflist", map[string]any{"node": m.name})
+		return m.node.Write(node.File{Path: cniConf + "/10-calico.conflist", Mode: 0o644, Content: conf})
 	})
 }
 
 const (
-	serviceCilium         = "cilium-agent"
-	serviceCiliumOperator = "cilium-operator"
-
 	// ciliumConfig is the ConfigMap with the options of its agents.
 	ciliumConfig = "cilium-config"
 	// ciliumGroups is where a node's agent finds the control groups that it may attach programs to.
@@ -202,17 +143,11 @@ const (
 	ciliumDevice = "cilium_host"
 )
 
-// ciliumText are the options of Cilium's agents where packets are encapsulated. What they leave out needs a kernel or a program that is not
-// there.
-//
-//go:embed files/cilium.conf
-var ciliumText string
-
-// ciliumOptions are the options of Cilium's agents for a mode.
+// ciliumOptions are the options of Cilium's agents for a mode. The file has those where packets are encapsulated; what it leaves out needs a kernel or a
+// program that is not there.
 func ciliumOptions(c CNI) map[string]string {
 	options := map[string]string{}
-	for line := range strings.Lines(filled(ciliumText, "{groups}", ciliumGroups, "{log}", node.LogFolder+"/cilium-cni.log", "{device}", uplink,
-		"{kubeconfig}", kubeconfigOf(agentUser), "{conflist}", ciliumPlugins)) {
+	for line := range strings.Lines(string(rendered("cilium.conf", nil))) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		options[name] = value
 	}
@@ -228,22 +163,6 @@ func ciliumOptions(c CNI) map[string]string {
 		})
 	}
 	return options
-}
-
-// ciliumAgents are Cilium's programs on a node. Each takes its options from the ConfigMap when it starts, as in Cilium's own pods.
-func ciliumAgents(m *member) []node.Service {
-	one := func(service string) node.Service {
-		folder := "/run/cilium/" + service
-		script := fmt.Sprintf("rm -rf %[1]s && %[2]s/cilium-dbg build-config --k8s-kubeconfig-path=%[3]s --source config-map:%[4]s/%[5]s --dest %[1]s && "+
-			"exec %[2]s/%[6]s --config-dir=%[1]s", folder, productFolder, kubeconfigOf(agentUser), metav1.NamespaceSystem, ciliumConfig, service)
-		return node.Service{Name: service, Args: []string{"sh", "-c", script}, Env: []string{
-			"K8S_NODE_NAME=" + m.name, "CILIUM_K8S_NAMESPACE=" + metav1.NamespaceSystem, "PATH=" + ciliumTools + ":" + node.Path,
-		}}
-	}
-	if m.number == 0 {
-		return []node.Service{one(serviceCilium), one(serviceCiliumOperator)}
-	}
-	return []node.Service{one(serviceCilium)}
 }
 
 // enterCilium brings a mode of Cilium into effect.

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -161,15 +160,6 @@ const (
 	definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 )
 
-// multusFile has Multus attach pods to the network of a conflist first, and then to those that they ask for.
-func multusFile(first node.File) (node.File, error) {
-	content, err := json.MarshalIndent(map[string]any{
-		"cniVersion": "0.3.1", "name": "multus", "type": "multus", "kubeconfig": kubeconfigOf(serviceMultus), "binDir": cniPlugins,
-		"capabilities": map[string]bool{"portMappings": true}, "delegates": []json.RawMessage{first.Content},
-	}, "", "  ")
-	return node.File{Path: multusConf, Mode: 0o600, Content: append(content, '\n')}, err
-}
-
 // definition is the kind NetworkAttachmentDefinition, as https://github.com/k8snetworkplumbingwg/multi-net-spec has it.
 //
 //go:embed files/multus.json
@@ -192,14 +182,14 @@ func (s *supervisor) define(ctx context.Context) error {
 	})
 }
 
-// cniFiles configure the plugins of a node.
-func (m *member) cniFiles(c CNI, multus Multus) ([]node.File, error) {
-	conf, err := c.conflist(m.prefixes()...)
-	if err != nil || multus != MultusOn {
-		return []node.File{conf}, err
+// cniFiles configure the plugins of a node. Multus attaches pods to the network of the conflist first, and then to those that they ask for.
+func (m *member) cniFiles(c CNI, multus Multus) []node.File {
+	conf := c.conflist(m.prefixes()...)
+	if multus != MultusOn {
+		return []node.File{conf}
 	}
-	before, err := multusFile(conf)
-	return []node.File{conf, before}, err
+	words := map[string]any{"first": string(conf.Content)}
+	return []node.File{conf, {Path: multusConf, Mode: 0o600, Content: rendered("multus.conf", words)}}
 }
 
 // switchMultus has Multus attach pods from now on, or no longer. Pods live on; what describes networks stays.
@@ -210,15 +200,11 @@ func (s *supervisor) switchMultus(ctx context.Context, multus Multus) error {
 		}
 	}
 	return s.each(func(m *member) error {
-		files, err := m.cniFiles(s.config.CNI, multus)
-		if err != nil {
-			return err
-		}
 		if multus == MultusOff {
 			if _, err := m.node.Run("rm", "-f", multusConf); err != nil {
 				return err
 			}
 		}
-		return m.node.Write(files...)
+		return m.node.Write(m.cniFiles(s.config.CNI, multus)...)
 	})
 }

@@ -1,21 +1,18 @@
 package supervisor
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
+	"text/template"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	"go.yaml.in/yaml/v4"
 
-	"netdelta/extras/cluster/image"
 	"netdelta/extras/cluster/node"
 	"netdelta/extras/cluster/pki"
 )
@@ -25,7 +22,6 @@ const (
 	settings   = "/etc/kubernetes"
 	cniConf    = "/run/cni/net.d"
 	cniPlugins = "/run/cni/bin"
-	socket     = "/run/containerd/containerd.sock"
 )
 
 // Names of services.
@@ -37,7 +33,6 @@ const (
 	serviceContainerd = "containerd"
 	serviceKubelet    = "kubelet"
 	serviceProxy      = "kube-proxy"
-	serviceFlannel    = "flanneld"
 	servicePolicy     = "kube-network-policies"
 )
 
@@ -100,8 +95,11 @@ func (s *secrets) nodeFiles(name, group string, c Config) ([]node.File, error) {
 	)
 	return append(files, []node.File{
 		{Path: settings + "/ca.crt", Mode: 0o644, Content: s.authority.Certificate()},
-		{Path: settings + "/containerd.toml", Mode: 0o644, Content: []byte(containerdConfig())},
-		{Path: settings + "/kubelet.yaml", Mode: 0o644, Content: []byte(kubeletConfig(group))},
+		// What it has in addition it takes where the right to raise priorities in the face of want of memory is missing.
+		{Path: settings + "/containerd.toml", Mode: 0o644, Content: rendered("containerd.toml", nil)},
+		// It keeps a kubelet to its control group, and from writing settings of the machine. Images are never removed for want of room: there
+		// is no registry from which they would come back. A node's prefix has addresses for 253 pods.
+		{Path: settings + "/kubelet.yaml", Mode: 0o644, Content: rendered("kubelet.yaml", map[string]any{"group": group})},
 		c.proxyFile(c.Proxy),
 		{Path: "/run/resolv.conf", Mode: 0o644, Content: []byte("nameserver 127.0.0.1\n")},
 		{Path: "/etc/machine-id", Mode: 0o444, Content: machineID(name)},
@@ -125,83 +123,47 @@ func (s *secrets) controlFiles() ([]node.File, error) {
 		{Path: settings + "/admin.crt", Mode: 0o644, Content: s.admin.Certificate},
 		{Path: settings + "/admin.key", Mode: 0o600, Content: s.admin.Key},
 		{Path: settings + "/tokens.key", Mode: 0o600, Content: s.signing},
-		{Path: settings + "/Corefile", Mode: 0o644, Content: []byte(corefile())},
+		// A name server that knows no names but the cluster's, and the service that leads to it.
+		{Path: settings + "/Corefile", Mode: 0o644, Content: rendered("Corefile", nil)},
+		{Path: settings + "/kube-dns.yaml", Mode: 0o644, Content: rendered("kube-dns.yaml", map[string]any{"address": nodeAddress(0)})},
 	}...), err
 }
 
-// lostAfter is after what time without a word a node is taken to be lost, and wordsEvery four times the seconds between its words:
-// both less than usual, so that tests need not wait for a minute.
-const (
-	lostAfter  = "20s"
-	wordsEvery = "16"
-)
+// files are the configurations of the programs of nodes, some of them templates. They name the folders and addresses of this package.
+//
+//go:embed files
+var files embed.FS
 
-// controlServices are the programs of the control plane.
-func (c Config) controlServices() []node.Service {
-	const at = "http://127.0.0.1:2379"
-	manager, scheduler := kubeconfigOf(serviceManager), kubeconfigOf(serviceScheduler)
-	return []node.Service{
-		{Name: serviceEtcd, Args: []string{
-			"etcd", "--data-dir=/var/lib/etcd", "--listen-client-urls=" + at, "--advertise-client-urls=" + at,
-			// The cluster ends with its only member: there is nothing to be had back from the disk.
-			"--listen-peer-urls=http://127.0.0.1:2380", "--unsafe-no-fsync", "--log-level=warn",
-		}},
-		{Name: serviceAPI, Args: []string{
-			"kube-apiserver", "--etcd-servers=" + at,
-			"--advertise-address=" + nodeAddress(0).String(), "--bind-address=0.0.0.0", "--secure-port=" + apiPort,
-			"--client-ca-file=" + settings + "/ca.crt",
-			"--tls-cert-file=" + settings + "/apiserver.crt", "--tls-private-key-file=" + settings + "/apiserver.key",
-			"--kubelet-client-certificate=" + settings + "/admin.crt", "--kubelet-client-key=" + settings + "/admin.key",
-			"--kubelet-preferred-address-types=InternalIP",
-			"--service-account-issuer=https://kubernetes.default.svc",
-			"--service-account-key-file=" + settings + "/tokens.key", "--service-account-signing-key-file=" + settings + "/tokens.key",
-			"--service-cluster-ip-range=" + c.both(servicesPrefix, servicesPrefix6), "--authorization-mode=Node,RBAC", "--allow-privileged=true",
-			"--endpoint-reconciler-type=lease",
-		}},
-		{Name: serviceManager, Args: []string{
-			"kube-controller-manager", "--kubeconfig=" + manager, "--authentication-kubeconfig=" + manager, "--authorization-kubeconfig=" + manager,
-			"--use-service-account-credentials", "--service-account-private-key-file=" + settings + "/tokens.key",
-			"--root-ca-file=" + settings + "/ca.crt",
-			"--allocate-node-cidrs=true", "--cluster-cidr=" + c.both(podsPrefix, podsPrefix6),
-			"--leader-elect=false", "--bind-address=127.0.0.1",
-			"--node-monitor-grace-period=" + lostAfter,
-		}},
-		{Name: serviceScheduler, Args: []string{
-			"kube-scheduler", "--kubeconfig=" + scheduler, "--authentication-kubeconfig=" + scheduler, "--authorization-kubeconfig=" + scheduler,
-			"--leader-elect=false", "--bind-address=127.0.0.1",
-		}},
-		{Name: serviceDNS, Args: []string{"coredns", "-conf", settings + "/Corefile"}},
+// rendered is one of the files, with words in the places of their names.
+func rendered(name string, words map[string]any) []byte {
+	var b bytes.Buffer
+	t := template.Must(template.ParseFS(files, "files/"+name))
+	if err := t.Option("missingkey=error").Execute(&b, words); err != nil {
+		panic(err) // a mistake in the file, which its test finds
 	}
+	return b.Bytes()
 }
 
-// nodeServices are the programs that any node may run.
-func (c Config) nodeServices(m *member) []node.Service {
-	kubelet := []string{
-		"kubelet", "--config=" + settings + "/kubelet.yaml", "--kubeconfig=" + kubeconfigOf(serviceKubelet),
-		"--hostname-override=" + m.name, "--node-ip=" + c.both(nodeAddress(m.number).String(), nodeAddress6(m.number).String()),
+// programs are the services of a node, in the order in which they are told. Agents are those by which a CNI is in effect.
+type programs struct{ First, Agents, Last []node.Service }
+
+// programs are those that a node can run under a CNI.
+func (s *supervisor) programs(c CNI, m *member) (p programs) {
+	err := yaml.Load(rendered("services.yaml", map[string]any{
+		"node": m.name, "control": m.number == 0, "cni": c, "product": c.Product(), "path": node.Path, "api": nodeAddress(0),
+		"address": s.config.both(nodeAddress(m.number).String(), nodeAddress6(m.number).String()),
+		"pods":    s.config.both(podsPrefix, podsPrefix6), "services": s.config.both(servicesPrefix, servicesPrefix6),
+	}), &p, yaml.WithKnownFields())
+	if err != nil {
+		panic(err) // as above
 	}
-	if m.number == 0 {
-		kubelet = append(kubelet, "--register-with-taints=node-role.kubernetes.io/control-plane=:NoSchedule")
-	}
-	return []node.Service{
-		{Name: serviceContainerd, Args: []string{"containerd", "--config", settings + "/containerd.toml"}},
-		{Name: serviceKubelet, Args: kubelet},
-		{Name: serviceProxy, Args: []string{"kube-proxy", "--config=" + settings + "/kube-proxy.yaml", "--hostname-override=" + m.name}},
-		{Name: servicePolicy, Args: []string{
-			"kube-network-policies", "--kubeconfig=" + kubeconfigOf(servicePolicy), "--hostname-override=" + m.name,
-		}},
-	}
+	return p
 }
 
 // services are the programs that a node can run under the present CNI.
 func (s *supervisor) services(m *member) []node.Service {
-	all := s.config.nodeServices(m)
-	at := slices.IndexFunc(all, func(one node.Service) bool { return one.Name == servicePolicy })
-	all = slices.Insert(all, at, s.agents(s.config.CNI, m)...)
-	if m.number == 0 {
-		all = append(all, s.config.controlServices()...)
-	}
-	return all
+	p := s.programs(s.config.CNI, m)
+	return slices.Concat(p.First, p.Agents, p.Last)
 }
 
 // running are the names of those that run with the present mode of kube-proxy and policy engine.
@@ -226,54 +188,16 @@ func (s *supervisor) start(m *member, names ...string) error {
 	return nil
 }
 
-// containerdText has what it takes where the right to raise priorities in the face of want of memory is missing.
-//
-//go:embed files/containerd.toml
-var containerdText string
-
-func containerdConfig() string {
-	return filled(containerdText, "{socket}", socket, "{image}", image.Reference, "{plugins}", cniPlugins, "{networks}", cniConf)
-}
-
-// filled is a text with words in the places of names.
-func filled(text string, words ...string) string { return strings.NewReplacer(words...).Replace(text) }
-
-// kubeletText keeps a kubelet to its control group, and from writing settings of the machine. Images are never removed for want
-// of room: there is no registry from which they would come back. A node's prefix has addresses for 253 pods.
-//
-//go:embed files/kubelet.yaml
-var kubeletText string
-
-func kubeletConfig(group string) string {
-	return filled(kubeletText, "{settings}", settings, "{socket}", socket, "{group}", group, "{domain}", clusterDomain, "{dns}", dnsAddress,
-		"{lease}", wordsEvery)
-}
-
-//go:embed files/kube-proxy.yaml
-var proxyText string
-
 // proxyFile configures kube-proxy to leave the machine's connection tracking as it is.
 func (c Config) proxyFile(mode Proxy) node.File {
-	text := filled(proxyText, "{kubeconfig}", kubeconfigOf(serviceProxy), "{mode}", string(mode), "{pods}", c.both(podsPrefix, podsPrefix6))
-	return node.File{Path: settings + "/kube-proxy.yaml", Mode: 0o644, Content: []byte(text)}
+	words := map[string]any{"mode": mode, "pods": c.both(podsPrefix, podsPrefix6)}
+	return node.File{Path: settings + "/kube-proxy.yaml", Mode: 0o644, Content: rendered("kube-proxy.yaml", words)}
 }
 
 const (
 	serviceDNS = "coredns"
-	// dnsAddress is where pods ask for names.
-	dnsAddress    = "10.96.0.10"
-	clusterDomain = "cluster.local"
-	dnsPort       = 53
-	dnsReady      = "http://127.0.0.1:8181/ready"
+	dnsReady   = "http://127.0.0.1:8181/ready"
 )
-
-//go:embed files/Corefile
-var corefileText string
-
-// corefile configures a name server that knows no names but the cluster's.
-func corefile() string {
-	return filled(corefileText, "{port}", strconv.Itoa(dnsPort), "{domain}", clusterDomain, "{kubeconfig}", kubeconfigOf(serviceDNS))
-}
 
 // startDNS starts the name server on the control plane's node, and a service that leads to it.
 func (s *supervisor) startDNS(ctx context.Context) error {
@@ -281,35 +205,17 @@ func (s *supervisor) startDNS(ctx context.Context) error {
 	if err := s.start(control, serviceDNS); err != nil {
 		return err
 	}
-	const name = "kube-dns"
-	var ports []corev1.ServicePort
-	var endpoints []discoveryv1.EndpointPort
-	for _, p := range []struct {
-		name     string
-		protocol corev1.Protocol
-	}{{"dns", corev1.ProtocolUDP}, {"dns-tcp", corev1.ProtocolTCP}} {
-		port := int32(dnsPort)
-		ports = append(ports, corev1.ServicePort{Name: p.name, Protocol: p.protocol, Port: port, TargetPort: intstr.FromInt32(port)})
-		endpoints = append(endpoints, discoveryv1.EndpointPort{Name: &p.name, Protocol: &p.protocol, Port: &port})
-	}
-	_, err := s.api.CoreV1().Services(metav1.NamespaceSystem).Create(ctx, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"k8s-app": name}},
-		Spec:       corev1.ServiceSpec{ClusterIP: dnsAddress, Ports: ports},
-	}, metav1.CreateOptions{})
-	if err != nil {
+	if err := s.kubectl("create", "-f", settings+"/kube-dns.yaml"); err != nil {
 		return fmt.Errorf("make the service of the name server: %w", err)
-	}
-	_, err = s.api.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem).Create(ctx, &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{control.address.String()}}},
-		Ports:       endpoints,
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("make the endpoints of the name server: %w", err)
 	}
 	return until(ctx, "the name server", func(ctx context.Context) error {
 		_, err := get(ctx, control.space, dnsReady)
 		return err
 	})
+}
+
+// kubectl has the control plane's node carry a command out as a user that may do anything.
+func (s *supervisor) kubectl(arguments ...string) error {
+	_, err := s.members[0].node.Run(append([]string{"kubectl", "--kubeconfig=" + kubeconfigOf(agentUser)}, arguments...)...)
+	return err
 }
