@@ -10,6 +10,7 @@ import (
 
 	"netdelta/experiment"
 	"netdelta/experiment/measure"
+	"netdelta/experiment/plan"
 	"netdelta/experiment/study"
 	"netdelta/insight"
 	"netdelta/internal/machine"
@@ -236,6 +237,19 @@ func TestUnmetDemands(t *testing.T) {
 		}
 		if !strings.HasPrefix(c.Unsupported, want) || (want == "") != (c.Unsupported == "") {
 			t.Errorf("%s: %q, want %q", c.ID, c.Unsupported, want)
+		}
+	}
+}
+
+// Under live swaps as many builds are planned for as the study has, and one more than the least at any rate.
+func TestBlocksArePlannedAsBuilds(t *testing.T) {
+	require.Namespaces(t)
+	for builds, want := range map[int]int{2: 3, plan.MinBuilds: plan.MinBuilds + 1, 10: 10} {
+		s := served("fleet")
+		s.Design.Blocks, s.Design.Builds = 0, builds
+		p, err := experiment.Prepare(t.Context(), s, lab.NewDriver(network.Catalogue()), workloads())
+		if err != nil || !p.Blocks || p.Rules.Builds != want {
+			t.Errorf("%d builds: %v, in blocks %v, planned for %d, want %d", builds, err, p.Blocks, p.Rules.Builds, want)
 		}
 	}
 }
