@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -168,6 +169,33 @@ func TestConflist(t *testing.T) {
 		}
 		if got.String() != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", c.cni, got.String(), c.want)
+		}
+	}
+}
+
+// TestPrograms: every node has programs under each CNI, and what they read can be written.
+func TestPrograms(t *testing.T) {
+	for _, cni := range choices()[0].values {
+		for number, name := range []string{"cp", "w1"} {
+			s := &supervisor{config: Config{CNI: CNI(cni), IPv6: CNI(cni) == Bridge}}
+			m := &member{name: name, number: number}
+			agents := s.programs(CNI(cni), m).Agents
+			if (len(agents) == 0) != (CNI(cni) == Bridge) {
+				t.Errorf("%s has the agents %v on %s", cni, agents, name)
+			}
+			for _, one := range s.services(m) {
+				if one.Name == "" || len(one.Args) == 0 || strings.Contains(fmt.Sprint(one), "<no value>") {
+					t.Errorf("%s: a program of %s is %+v", cni, name, one)
+				}
+			}
+		}
+	}
+	for file, words := range map[string]map[string]any{
+		"containerd.toml": nil, "Corefile": nil, "kubelet.yaml": {"group": "/g"}, "kube-dns.yaml": {"address": nodeAddress(0)},
+		"calico.conflist": {"node": "w1"}, "multus.conf": {"first": "{}"},
+	} {
+		if len(rendered(file, words)) == 0 {
+			t.Errorf("%s is empty", file)
 		}
 	}
 }
