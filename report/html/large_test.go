@@ -3,6 +3,7 @@ package html
 import (
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,11 @@ func openLarge(t *testing.T, page string) {
 	}
 	if n := len(visible(b, ".ranking .fp", "e.tagName")); n != 8 {
 		t.Errorf("%d networks are ranked on top, want 8", n)
+	}
+	// So many settings are chosen from a list, not from chips that fill the first screen.
+	browsertest.Ask[bool](b, `(() => { const c = document.getElementById('rank'); c.value = 's3'; c.dispatchEvent(new Event('change')); return true; })()`)
+	if ids := visible(b, ".ranking", "e.id"); !slices.Equal(ids, []string{"rank-s3"}) || len(visible(b, "[data-rank]", "e.tagName")) > 0 {
+		t.Errorf("after s3 was chosen the rankings %q are shown", ids)
 	}
 	// What is folded is looked for, unfolded and drawn.
 	browsertest.Ask[bool](b, `(() => { const f = document.getElementById('find'); f.value = '563B nodes'; f.dispatchEvent(new Event('input')); return true; })()`)

@@ -2,6 +2,7 @@
 function view($$, chosen, apply) {
   const rankings = $$('.ranking');
   const chips = document.querySelector('.chips');
+  const choice = document.getElementById('rank'); // in place of chips, where there are many settings
 
   // The network of a row.
   function nameOf(row) {
@@ -15,6 +16,7 @@ function view($$, chosen, apply) {
     for (const r of rankings) r.hidden = r.id !== `rank-${chosen.rank}`;
     for (const b of $$('[data-rank]')) b.setAttribute('aria-pressed', String(b.dataset.rank === chosen.rank));
     for (const b of $$('[data-as]')) b.setAttribute('aria-pressed', String(b.dataset.as === chosen.as));
+    if (choice) choice.value = chosen.rank;
     if (against) against.value = chosen.against;
     for (const r of rankings) if (!r.hidden) otherwise(r);
   }
@@ -214,6 +216,12 @@ function view($$, chosen, apply) {
       chosen.rank = button.dataset.rank;
       apply();
     });
+    if (choice) {
+      choice.addEventListener('change', () => {
+        chosen.rank = choice.value;
+        apply();
+      });
+    }
     const bar = document.createElement('p');
     bar.className = 'keep';
     for (const [label, make] of [['CSV', csv], ['PNG', png]]) {
