@@ -23,7 +23,7 @@ type forest struct {
 	Label string
 	Axis  template.HTML
 	Rows  []row
-	Added string // what the change in units is called: "added" or "change"
+	Added string // what the change in units is called: "added" or "difference"
 	// Confidence of the intervals, such as "95%".
 	Confidence string
 }
@@ -72,7 +72,7 @@ func (p *page) newForest(first result.Delta, a *axis) forest {
 		Metric: first.Metric, Label: metricLabel(first.Metric, first.Unit), Added: "added", Axis: a.head(), Confidence: p.Confidence(),
 	}
 	if insight.HigherBetter(first) {
-		f.Added = "change"
+		f.Added = "difference"
 	}
 	return f
 }
