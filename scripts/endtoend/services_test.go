@@ -35,8 +35,8 @@ func shorts() []short {
 			},
 			[]string{"nginx"},
 		},
-		{"storage", "block", storageFlags("nbd", "30s"), []string{"nbd-server"}},
-		{"storage", "block", storageFlags("ceph", "60s"), []string{"ceph-mon", "ceph-osd"}},
+		{"storage", "block", storageFlags("nbd", "randwrite", "1MiB", "4", "30s"), []string{"nbd-server"}},
+		{"storage", "block", storageFlags("ceph", "randread", "4KiB", "1", "60s"), []string{"ceph-mon", "ceph-osd"}},
 		{
 			"database", "oltp", []string{
 				"--networks", "host,vxlan-routed", "--factor", "mix=read_write", "--factor", "link.rate=200Mbit/s", "--factor", "link.delay=0s",
@@ -47,9 +47,9 @@ func shorts() []short {
 	}
 }
 
-func storageFlags(store, budget string) []string {
+func storageFlags(store, operation, block, depth, budget string) []string {
 	return []string{
-		"--networks", "host,vxlan-routed", "--factor", "store=" + store, "--factor", "operation=randread", "--factor", "block=4KiB", "--factor", "depth=1",
+		"--networks", "host,vxlan-routed", "--factor", "store=" + store, "--factor", "operation=" + operation, "--factor", "block=" + block, "--factor", "depth=" + depth,
 		"--factor", "clients=1", "--factor", "mtu=9000", "--factor", "link.rate=1Gbit/s", "--time-budget", budget,
 	}
 }
@@ -135,7 +135,7 @@ func (u *user) killsServices() error {
 		return err
 	}
 	for _, after := range []time.Duration{4 * time.Second, 20 * time.Second} {
-		arguments := append([]string{"run", "storage", "--workloads", "block", "--out", filepath.Join(u.folder, "killed-"+after.String())}, storageFlags("ceph", "100s")...)
+		arguments := append([]string{"run", "storage", "--workloads", "block", "--out", filepath.Join(u.folder, "killed-"+after.String())}, storageFlags("ceph", "randread", "4KiB", "1", "100s")...)
 		if err := u.killed(after, arguments); err != nil {
 			return err
 		}
