@@ -1,17 +1,21 @@
 package nsmonitor
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/prometheus/procfs"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -166,28 +170,54 @@ func speedOf(low, high uint16) unit.BitsPerSecond {
 
 // Peers lists the remote ends of the TCP connections to a port in the namespace of the calling thread. Where addresses are translated
 // on the way, these are the translated ones. It needs no rights.
-func Peers(port uint16) ([]netip.AddrPort, error) { return peersOf("/proc/thread-self", port) }
-
-// peersOf is Peers of a process or thread, by its folder.
-func peersOf(folder string, port uint16) ([]netip.AddrPort, error) {
-	const established = 1
-	thread, err := procfs.NewFS(folder)
-	if err != nil {
-		return nil, fmt.Errorf("read the connections: %w", err)
-	}
+func Peers(port uint16) ([]netip.AddrPort, error) {
 	var all []netip.AddrPort
-	for _, read := range []func() (procfs.NetTCP, error){thread.NetTCP, thread.NetTCP6} {
-		lines, err := read()
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // as of a kernel without IPv6
+	for _, path := range []string{"/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"} {
+		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a kernel without IPv6
+		}
+		if err != nil {
 			return nil, fmt.Errorf("read the connections: %w", err)
 		}
-		for _, l := range lines {
-			if address, ok := netip.AddrFromSlice(l.RemAddr); ok && l.St == established && l.LocalPort == uint64(port) {
-				all = append(all, netip.AddrPortFrom(address.Unmap(), uint16(l.RemPort)))
-			}
-		}
+		all = append(all, parsePeers(text, port)...)
 	}
 	return all, nil
+}
+
+// parsePeers reads /proc/net/tcp: socket numbers, local addresses, peer addresses and states.
+func parsePeers(text []byte, port uint16) []netip.AddrPort {
+	const local, remote, state, fields, established = 1, 2, 3, 4, "01"
+	var all []netip.AddrPort
+	for line := range bytes.Lines(text) {
+		f := bytes.Fields(line)
+		if len(f) < fields || string(f[state]) != established {
+			continue
+		}
+		here, ok1 := parseEnd(f[local])
+		there, ok2 := parseEnd(f[remote])
+		if ok1 && ok2 && here.Port() == port {
+			all = append(all, there)
+		}
+	}
+	return all
+}
+
+// parseEnd reads an address and a port: words of 32 bits in the machine's order, each in hexadecimal digits, a colon, and the
+// port in hexadecimal digits.
+func parseEnd(text []byte) (netip.AddrPort, bool) {
+	digits, number, found := bytes.Cut(text, []byte(":"))
+	port, err := strconv.ParseUint(string(number), 16, 16)
+	raw := make([]byte, hex.DecodedLen(len(digits)))
+	if _, bad := hex.Decode(raw, digits); !found || err != nil || bad != nil {
+		return netip.AddrPort{}, false
+	}
+	const word = 4
+	for i := 0; i+word <= len(raw); i += word {
+		binary.BigEndian.PutUint32(raw[i:], binary.NativeEndian.Uint32(raw[i:]))
+	}
+	address, ok := netip.AddrFromSlice(raw)
+	return netip.AddrPortFrom(address.Unmap(), uint16(port)), ok
 }
 
 // Standing names what stands in the calling thread's namespace and belongs to no pod, sorted: devices with their MTU, queueing
