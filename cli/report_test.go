@@ -21,7 +21,7 @@ import (
 func TestReport(t *testing.T) {
 	dir := t.TempDir()
 	runs(t, dir, "old")
-	call(t, dir, statusDone, "report", "old", "--format", "md").shows(t, "### tcp-rr, 300B, across nodes", "| vxlan | +31% |", "<details>")
+	call(t, dir, statusDone, "report", "old", "--format", "md").shows(t, "### tcp-rr, 300B, across nodes", "| vxlan | +31.5% |", "<details>")
 	call(t, dir, statusDone, "report", "old/result.json", "--format", "benchfmt").shows(t, "Unit p50-ns/op better=lower", "BenchmarkTcpRR/network=vxlan/placement=cross-node/message=300-2 1200 ")
 	call(t, dir, statusDone, "report", "old", "--format", "openmetrics").shows(t, "# TYPE netdelta_delta_ratio gauge", `network="vxlan"`, "# EOF")
 	call(t, dir, statusDone, "report", "old", "--format", "junit").shows(t, "<testsuites name=", `<testsuite name="checks"`, "</testsuites>")

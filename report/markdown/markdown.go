@@ -16,7 +16,6 @@ import (
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
-	"netdelta/unit"
 )
 
 // Write writes a run. Deltas, null check, checks, claims and advice must be filled in.
@@ -162,13 +161,8 @@ func emphasis(verdict string) string {
 	return escape(verdict)
 }
 
-// percent prints a ratio as a change, one that is known to a hundredth of a percent with as many decimals.
-func percent(ratio float64, d result.Delta) string {
-	if decimals := words.Decimals(ratio, d); decimals > 1 {
-		return unit.Ratio(ratio).PercentTo(decimals)
-	}
-	return words.Percent(ratio)
-}
+// percent prints a ratio as a change, with as many decimals as its interval bears.
+func percent(ratio float64, d result.Delta) string { return words.Change(ratio, d) + "%" }
 
 // interval is the interval of the ratio, or of the difference where there is no ratio.
 func interval(d result.Delta) string {
