@@ -20,7 +20,7 @@ var phrase = regexp.MustCompile(`(?i)\b(that of|those of|(of|to|for|by|from|with
 // folder that is not named here has none.
 func ceilings() map[string]int {
 	return map[string]int{
-		"agent": 3, "cli": 10, "docs": 79, "engine": 1, "experiment": 5, "insight": 1, "internal": 1, "network": 1, "probe": 5, "report": 10, "result": 2,
+		"agent": 3, "cli": 10, "docs": 18, "engine": 1, "experiment": 5, "insight": 1, "internal": 1, "network": 1, "probe": 5, "report": 10, "result": 2,
 		"testbed": 15, "workload": 10,
 	}
 }
