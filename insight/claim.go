@@ -141,9 +141,11 @@ func (j *claimJudge) judge(expect string) Answer {
 	var answers []answer
 	var absent []Missing
 	var parts []ClaimPart
+	lacking := make([]int, len(clauses)) // levels of each that the run has nothing of
 	for i := range clauses {
 		for _, w := range j.absentLevels(&clauses[i]) {
 			absent = append(absent, Missing{w.String(), notInRun})
+			lacking[i] += len(w.Values)
 		}
 		if clauses[i].OfCorrelation() {
 			own, missing := j.correlated(&clauses[i])
@@ -167,7 +169,7 @@ func (j *claimJudge) judge(expect string) Answer {
 		return Answer{Verdict: NotTested, Missing: absent}
 	}
 	j.weigh(answers)
-	extent := j.extent(clauses, answers, parts)
+	extent := j.extent(clauses, lacking, answers, parts)
 	verdicts := []string{conjunction(answers)}
 	for _, p := range parts {
 		verdicts = append(verdicts, p.Verdict)

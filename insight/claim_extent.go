@@ -53,8 +53,8 @@ func (j *claimJudge) subjects(clauses []study.Clause) (networks map[string]bool,
 	return networks, placements
 }
 
-// extent holds what clauses speak of against the answers that could have failed.
-func (j *claimJudge) extent(clauses []study.Clause, answers []answer, correlated []ClaimPart) Extent {
+// extent holds what clauses speak of against the answers that could have failed. The run lacks so many levels of each clause.
+func (j *claimJudge) extent(clauses []study.Clause, lacking []int, answers []answer, correlated []ClaimPart) Extent {
 	networks, placements := j.subjects(clauses)
 	settings := map[result.Setting]bool{}
 	had := map[answered]bool{}
@@ -81,9 +81,7 @@ func (j *claimJudge) extent(clauses []study.Clause, answers []answer, correlated
 		if len(own) == 0 {
 			nowhere++
 		}
-		for _, w := range j.absentLevels(&clauses[i]) {
-			nowhere += len(w.Values)
-		}
+		nowhere += lacking[i]
 	}
 	e := Extent{shareOf(networks), shareOf(placements), shareOf(settings)}
 	e.Settings.Of += nowhere

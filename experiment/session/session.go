@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"netdelta/experiment"
@@ -299,15 +300,9 @@ func (s *Session) spec() testbed.Spec {
 // HasPrograms says whether a study's workloads need programs of others.
 func HasPrograms(s *study.Study, workloads []workload.Workload) bool {
 	for _, named := range s.Workloads {
-		for _, w := range workloads {
-			if w.Name != named.Name {
-				continue
-			}
-			for _, p := range s.Combinations(named) {
-				if len(w.Demands(p).Programs) > 0 {
-					return true
-				}
-			}
+		w := workload.Find(workloads, named.Name)
+		if slices.ContainsFunc(s.Combinations(named), func(p result.Params) bool { return len(w.Demands(p).Programs) > 0 }) {
+			return true
 		}
 	}
 	return false

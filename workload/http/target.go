@@ -27,9 +27,7 @@ const holdWithin = 15 * time.Second
 
 // targeted is how http speaks to a server of the user's own.
 func targeted() *workload.Targeted {
-	return &workload.Targeted{Schemes: []string{workload.SchemeHTTP}, Dial: dialTarget, Hold: func(ctx context.Context, _ result.Params, t workload.Target) (workload.Held, error) {
-		return hold(ctx, t)
-	}}
+	return &workload.Targeted{Schemes: []string{workload.SchemeHTTP}, Hold: hold, Dial: dialTarget}
 }
 
 // held is a server that has answered: nothing has to be taken away.
@@ -40,7 +38,7 @@ func (h held) Found() workload.Found { return h.found }
 func (h held) Close() error { return nil }
 
 // hold asks for the file twice, on one connection where the server keeps it, and refuses answers that can't be measured.
-func hold(ctx context.Context, t workload.Target) (workload.Held, error) {
+func hold(ctx context.Context, _ result.Params, t workload.Target) (workload.Held, error) {
 	ctx, cancel := context.WithTimeout(ctx, holdWithin)
 	defer cancel()
 	var asked asker

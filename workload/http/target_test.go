@@ -58,7 +58,7 @@ func to(at netip.AddrPort, path string) workload.Target {
 
 func TestTarget(t *testing.T) {
 	target := to(server(t), "/file?a=b%20c")
-	h, err := hold(t.Context(), target)
+	h, err := hold(t.Context(), result.Params{}, target)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,19 +93,19 @@ func TestTargetWrong(t *testing.T) {
 		"/broken": "it answers 500", "/moved": `leads elsewhere, to "/file"`, "/empty": "204 without a body", "/nothing": "it answers 404",
 		"/stream": "no Content-Length", "/grows": "it answered with 1 bytes, and then with 2",
 	} {
-		if _, err := hold(t.Context(), to(at, path)); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := hold(t.Context(), result.Params{}, to(at, path)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: got %v, want %s", path, err, says)
 		}
 	}
-	if _, err := hold(t.Context(), to(at, "/zero")); err != nil {
+	if _, err := hold(t.Context(), result.Params{}, to(at, "/zero")); err != nil {
 		t.Errorf("a body of no bytes: %v", err)
 	}
-	if _, err := hold(t.Context(), to(netip.AddrPortFrom(at.Addr(), 1), "/")); err == nil || !strings.Contains(err.Error(), "nothing listens") {
+	if _, err := hold(t.Context(), result.Params{}, to(netip.AddrPortFrom(at.Addr(), 1), "/")); err == nil || !strings.Contains(err.Error(), "nothing listens") {
 		t.Errorf("no server there: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := hold(ctx, to(at, "/file")); err == nil {
+	if _, err := hold(ctx, result.Params{}, to(at, "/file")); err == nil {
 		t.Error("it was asked after the end")
 	}
 	if err := unanswered(fmt.Errorf("read: %w", context.DeadlineExceeded)); !strings.Contains(err.Error(), "NetworkPolicy") {

@@ -191,7 +191,7 @@ func TestPrograms(t *testing.T) {
 		}
 	}
 	for file, words := range map[string]map[string]any{
-		"containerd.toml": nil, "Corefile": nil, "kubelet.yaml": {"group": "/g"}, "kube-dns.yaml": {"address": nodeAddress(0)},
+		"containerd.toml": {"image": "i"}, "Corefile": nil, "kubelet.yaml": {"group": "/g"}, "kube-dns.yaml": {"address": nodeAddress(0)},
 		"calico.conflist": {"node": "w1"}, "multus.conf": {"first": "{}"},
 	} {
 		if len(rendered(file, words)) == 0 {

@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"netdelta/extras/cluster/image"
 	"netdelta/extras/cluster/node"
 	"netdelta/extras/cluster/pki"
 )
@@ -96,7 +97,7 @@ func (s *secrets) nodeFiles(name, group string, c Config) ([]node.File, error) {
 	return append(files, []node.File{
 		{Path: settings + "/ca.crt", Mode: 0o644, Content: s.authority.Certificate()},
 		// What it has in addition it takes where the right to raise priorities in the face of want of memory is missing.
-		{Path: settings + "/containerd.toml", Mode: 0o644, Content: rendered("containerd.toml", nil)},
+		{Path: settings + "/containerd.toml", Mode: 0o644, Content: rendered("containerd.toml", map[string]any{"image": image.Reference})},
 		// It keeps a kubelet to its control group, and from writing settings of the machine. Images are never removed for want of room: there
 		// is no registry from which they would come back. A node's prefix has addresses for 253 pods.
 		{Path: settings + "/kubelet.yaml", Mode: 0o644, Content: rendered("kubelet.yaml", map[string]any{"group": group})},
@@ -150,7 +151,7 @@ type programs struct{ First, Agents, Last []node.Service }
 // programs are those that a node can run under a CNI.
 func (s *supervisor) programs(c CNI, m *member) (p programs) {
 	err := yaml.Load(rendered("services.yaml", map[string]any{
-		"node": m.name, "control": m.number == 0, "cni": c, "product": c.Product(), "path": node.Path, "api": nodeAddress(0),
+		"node": m.name, "control": m.number == 0, "cni": c, "product": c.Product(), "path": node.Path, "api": nodeAddress(0), "pool": podsPrefix,
 		"address": s.config.both(nodeAddress(m.number).String(), nodeAddress6(m.number).String()),
 		"pods":    s.config.both(podsPrefix, podsPrefix6), "services": s.config.both(servicesPrefix, servicesPrefix6),
 	}), &p, yaml.WithKnownFields())
