@@ -152,14 +152,15 @@ func calibrate(level hops.Level) (cost float64, err error) {
 			return 0, err
 		}
 		with, tripErr := trips(socket)
-		events, lost, err := tracer.Stop()
+		noted, err := tracer.Stop()
 		if err := errors.Join(tripErr, err); err != nil {
 			return 0, err
 		}
-		if len(events)+lost == 0 {
+		count := len(noted.Events) + noted.Lost
+		if count == 0 {
 			return 0, errors.New("no event was noted")
 		}
-		each := float64(len(events)+lost) / calibrationTrips
+		each := float64(count) / calibrationTrips
 		costs = append(costs, (lowerQuartile(with)-lowerQuartile(without))/each)
 	}
 	slices.Sort(costs)

@@ -59,7 +59,8 @@ type Traced struct {
 	Explained []hops.Explained
 	// Stamped says that the sockets' own stamps took the tracer's place.
 	Stamped bool
-	// Otherwise and Lost are how many transactions took another way, and how many events there was no room for.
+	// Otherwise and Lost are how many transactions took another way, and how many events there was no room for: of a round's
+	// transactions those that ended before that are followed.
 	Otherwise, Lost int
 }
 
@@ -245,16 +246,19 @@ func (v *visit) with() error {
 	}
 	_, warmErr := v.pair.Exchange(warm) // the first calls of the programs are slow
 	times, err := v.pair.Exchange(v.exchange)
-	events, lost, stopErr := v.tracer.Stop()
+	noted, stopErr := v.tracer.Stop()
 	if err := errors.Join(warmErr, err, stopErr); err != nil {
 		return err
 	}
-	v.lost += lost
+	v.lost += noted.Lost
 	v.withTracer = append(v.withTracer, floats(times.RoundTrip)...)
-	relevant, done := v.known.Relevant(events), transactions(times)
+	relevant, done := v.known.Relevant(noted.Events), noted.Whole(transactions(times))
+	if len(done) == 0 {
+		return nil
+	}
 	v.followed = append(v.followed, hops.Follow(relevant, done, v.pair.Listen, v.pair.Listen))
 	if v.disturbances {
-		v.explained = append(v.explained, hops.Explain(events, relevant, done, v.pair.Listen, v.pair.Listen)...)
+		v.explained = append(v.explained, hops.Explain(noted.Events, relevant, done, v.pair.Listen, v.pair.Listen)...)
 	}
 	return nil
 }

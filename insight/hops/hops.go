@@ -84,13 +84,14 @@ func (w Way) Gap() float64 { return w.Sum/w.Untraced - 1 }
 // hopConfidence is the confidence of the intervals of hops.
 const hopConfidence = 0.95
 
-// WayOf sums up what was traced of a cell. Builds whose packets went another way than in the first count as such.
+// WayOf sums up what was traced of a cell. Builds whose packets went another way than in the first of which transactions were followed count
+// as such.
 func WayOf(c tracing.Cell) Way {
 	w := Way{Network: c.Network, Workload: c.Workload}
 	if len(c.Builds) == 0 {
 		return w
 	}
-	first := c.Builds[0]
+	first := c.Builds[max(0, slices.IndexFunc(c.Builds, func(b tracing.Traced) bool { return len(b.Request) > 0 }))]
 	w.Stamped = first.Stamped
 	request, response := newTally(first.Request), newTally(first.Response)
 	var untraced, traced, costs []float64

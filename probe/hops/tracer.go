@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strconv"
 	"syscall"
 	"time"
@@ -218,26 +220,50 @@ func (t *Tracer) reset() error {
 	return nil
 }
 
-// Stop ends the noting and returns the events in the order of time, and how many more there were without room.
-func (t *Tracer) Stop() (events []Event, lost int, err error) {
+// Noted is what happened between Start and Stop.
+type Noted struct {
+	// Events are in the order of time. None is missing up to Until.
+	Events []Event
+	// Until is when the first processor had no more room, in nanoseconds of the kernel's monotonic clock; the end of time where
+	// each had.
+	Until int64
+	// Lost is how many more events there were.
+	Lost int
+}
+
+// Stop ends the noting and returns what was noted.
+func (t *Tracer) Stop() (n Noted, err error) {
+	n.Until = math.MaxInt64
 	if err := t.detach(); err != nil {
-		return nil, 0, fmt.Errorf("stop the tracer: %w", err)
+		return n, fmt.Errorf("stop the tracer: %w", err)
 	}
 	var counts []uint64
 	if err := t.objects.Maps[tracerMapCounts].Lookup(uint32(0), &counts); err != nil {
-		return nil, 0, fmt.Errorf("read how many events the tracer noted: %w", err)
+		return n, fmt.Errorf("read how many events the tracer noted: %w", err)
 	}
+	total := 0
 	for processor, count := range counts {
-		kept := min(int(count), t.room)
-		lost += int(count) - kept
-		read, err := t.read(processor*t.room, kept)
+		total += int(count)
+		read, err := t.read(processor*t.room, min(int(count), t.room))
 		if err != nil {
-			return nil, 0, fmt.Errorf("read the events of processor %d: %w", processor, err)
+			return n, fmt.Errorf("read the events of processor %d: %w", processor, err)
 		}
-		events = append(events, read...)
+		if int(count) > t.room {
+			n.Until = min(n.Until, read[t.room-1].At)
+		}
+		n.Events = append(n.Events, read...)
 	}
-	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
-	return events, lost, nil
+	slices.SortStableFunc(n.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	// What another processor noted afterwards is half of the truth: a packet would seem to have passed nothing of what is missing.
+	whole := sort.Search(len(n.Events), func(i int) bool { return n.Events[i].At > n.Until })
+	n.Events = n.Events[:whole]
+	n.Lost = total - whole
+	return n, nil
+}
+
+// Whole are the transactions of which all events were noted.
+func (n Noted) Whole(transactions []Transaction) []Transaction {
+	return transactions[:sort.Search(len(transactions), func(i int) bool { return transactions[i].Ended > n.Until })]
 }
 
 // read takes events out of the memory that is shared with the programs.
@@ -289,7 +315,9 @@ func Watch(ctx context.Context, pid int, port uint16, lasting time.Duration) (w 
 		case <-time.After(lasting):
 		case <-ctx.Done(): // what was seen so far is shown
 		}
-		w.Events, w.Lost, err = tracer.Stop()
+		var noted Noted
+		noted, err = tracer.Stop()
+		w.Events, w.Lost = noted.Events, noted.Lost
 	}
 	if err := errors.Join(err, tracer.Close()); err != nil {
 		return w, err

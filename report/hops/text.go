@@ -115,9 +115,9 @@ func basedOn(w hops.Way) []string {
 		lines = append(lines, fmt.Sprintf("  %d more transactions took another way and are left out", w.Otherwise))
 	}
 	if w.Lost > 0 {
-		lines = append(lines, fmt.Sprintf("  %d events were lost for want of room", w.Lost))
+		lines = append(lines, fmt.Sprintf("  %d events were lost for want of room; transactions from then on are left out", w.Lost))
 	}
-	if w.Events == 0 {
+	if w.Events == 0 && w.Transactions > 0 {
 		lines = append(lines, "  this traffic passes no device")
 	}
 	return lines
