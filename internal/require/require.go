@@ -3,6 +3,7 @@
 package require
 
 import (
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -120,10 +122,11 @@ func hasProgram(name string) bool {
 // kernelHas is true for an option that the running kernel was built with, in it or as a module; false where it does not tell.
 func kernelHas(option string) bool {
 	config, err := kernelConfig()
-	return err == nil && regexp.MustCompile(`(?m)^`+option+`=[ym]$`).Match(config)
+	return err == nil && (bytes.Contains(config, []byte("\n"+option+"=y\n")) || bytes.Contains(config, []byte("\n"+option+"=m\n")))
 }
 
-func kernelConfig() ([]byte, error) {
+// kernelConfig reads what the running kernel was built with, once: a test that is skipped asks for a single line of thousands.
+var kernelConfig = sync.OnceValues(func() ([]byte, error) {
 	if packed, err := os.Open("/proc/config.gz"); err == nil {
 		defer func() { _ = packed.Close() }()
 		r, err := gzip.NewReader(packed)
@@ -137,7 +140,7 @@ func kernelConfig() ([]byte, error) {
 		return nil, err
 	}
 	return os.ReadFile("/boot/config-" + unix.ByteSliceToString(name.Release[:]))
-}
+})
 
 // Program builds one of netdelta's commands for a test, into a file, as a static binary; env says what else is otherwise: "GOARCH=arm64".
 func Program(t testing.TB, command, path string, env ...string) {
