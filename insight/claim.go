@@ -103,7 +103,9 @@ type claimJudge struct {
 	options  Options
 	deltas   map[measure]result.Delta
 	made     map[comparing]directComparison
-	held     map[measure][]metric // metrics of a table, by its baseline's cell
+	held     map[measure][]metric     // metrics of a table, by its baseline's cell
+	levels   map[level]bool           // conditions that hold
+	params   map[string]result.Params // of cells, with their workloads' defaults
 	floors   *floors
 	// factor is the one whose levels the clause under question is about, "" where it is about none.
 	factor       string
@@ -117,6 +119,7 @@ func newClaimJudge(run result.Run, b *basis, defaults map[string]result.Params) 
 	j := &claimJudge{
 		cells: run.Cells, all: b.all, defaults: defaults, options: b.options, floors: b.floors,
 		correlations: run.Correlations, deltas: map[measure]result.Delta{}, made: map[comparing]directComparison{}, held: map[measure][]metric{},
+		levels: map[level]bool{}, params: map[string]result.Params{},
 	}
 	for _, t := range b.sets {
 		if t.baseline != nil {

@@ -177,13 +177,32 @@ func withoutFactor(s, other result.Setting, key string) result.Setting {
 
 // matches says whether conditions hold in a cell. That on the path is for members alone: the baseline is there in any case.
 func (j *claimJudge) matches(c result.Cell, where []study.Condition, path bool) bool {
-	c.Params = study.WithDefaults(c.Params, j.defaults[c.Workload])
 	return !slices.ContainsFunc(where, func(w study.Condition) bool {
 		if w.Key == "path" && (!path || c.Role == result.RoleBaseline) {
 			return false
 		}
-		return !w.HoldsInComparison(c, j.factor)
+		return !slices.ContainsFunc(w.Values, func(value string) bool { return j.holds(c, w.Key, value) })
 	})
+}
+
+// level is a value of a condition that was asked of a cell, for a clause about the levels of a factor.
+type level struct{ cell, key, value, factor string }
+
+// holds says whether a condition with one value holds in a cell. Each clause asks it of all cells again, so that it is worked out once.
+func (j *claimJudge) holds(c result.Cell, key, value string) bool {
+	of := level{c.ID, key, value, j.factor}
+	holds, known := j.levels[of]
+	if !known {
+		params, known := j.params[c.ID]
+		if !known {
+			params = study.WithDefaults(c.Params, j.defaults[c.Workload])
+			j.params[c.ID] = params
+		}
+		c.Params = params
+		holds = study.Condition{Key: key, Values: []string{value}}.HoldsInComparison(c, j.factor)
+		j.levels[of] = holds
+	}
+	return holds
 }
 
 // covered are the settings in which the conditions hold.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 )
 
 // Verdict is what an estimate says in one word.
@@ -187,7 +188,7 @@ func Resolved(e Estimate, family int, floor float64, o Options) bool {
 
 // stretch is how many times as wide as the interval one must be that excludes no change for a whole family (Bonferroni).
 func (o Options) stretch(family int, freedom float64) float64 {
-	return tQuantile(1-o.ClaimLevel()/2/float64(max(family, 1)), freedom) / tQuantile(1-o.Level()/2, freedom)
+	return o.quantile(1-o.ClaimLevel()/2/float64(max(family, 1)), freedom) / o.quantile(1-o.Level()/2, freedom)
 }
 
 // Needed is about how many builds would settle an unresolved delta, one of a family, if it is what it looks like: the interval
@@ -211,15 +212,16 @@ func Needed(e Estimate, family int, floor float64, o Options) int {
 	if inside < 0 && beyond == 0 {
 		return 0 // neither comes nearer
 	}
-	error1 := e.HalfWidth() / tQuantile(1-o.Level()/2, n-1) * math.Sqrt(n) // the scatter of one build
-	for builds := e.Builds + 1; builds <= most; builds++ {
-		freedom := float64(builds - 1)
-		half := tQuantile(1-o.Level()/2, freedom) * error1 / math.Sqrt(float64(builds))
-		if half <= inside || half*o.stretch(family, freedom) < beyond {
-			return builds
-		}
+	error1 := e.HalfWidth() / o.quantile(1-o.Level()/2, n-1) * math.Sqrt(n) // the scatter of one build
+	more := 1 + sort.Search(most-e.Builds, func(i int) bool {
+		builds := float64(e.Builds + 1 + i)
+		half := o.quantile(1-o.Level()/2, builds-1) * error1 / math.Sqrt(builds)
+		return half <= inside || half*o.stretch(family, builds-1) < beyond
+	})
+	if e.Builds+more > most {
+		return 0
 	}
-	return 0
+	return e.Builds + more
 }
 
 // What Options take when they are left zero.
