@@ -37,7 +37,7 @@ func alone(t *testing.T, agents []int) []int {
 func lostPod(c *chaos, signal syscall.Signal) {
 	t, dir, name := c.T, c.dir, "run"
 	folder := filepath.Join(dir, name)
-	cmd := start(t, dir, c.run("small.yaml", "--builds", "8", "--rounds", "8", "--time-budget", "30s", "--out", name)...)
+	cmd := start(t, dir, c.run("small.yaml", "--builds", "5", "--rounds", "8", "--time-budget", "20s", "--out", name)...)
 	awaitTrials(t, folder, 4)
 	agents := alone(t, agentsOf(t, cmd))
 	require.Need(t, "a run that is under way still", len(agents) > 0)

@@ -40,8 +40,8 @@ func fullDisk(c *chaos) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	// 96 KiB hold a few builds.
-	e := c.inPrivate(`mount -t tmpfs -o size=96k tmpfs disk || exit 77
+	// 72 KiB hold a few builds.
+	e := c.inPrivate(`mount -t tmpfs -o size=72k tmpfs disk || exit 77
 		"$0" run long.yaml --builds 1000 --out disk/run --json >ran.json; echo "run $?"
 		"$0" show disk/run --json >shown.json; echo "show $?"
 		cp disk/run/trials.jsonl disk/run/result.json .`)
@@ -157,10 +157,11 @@ func otherRuns(c *chaos) {
 // Of twenty runs at once each measures, or says which other one does.
 func twentyRuns(c *chaos) {
 	t := c.T
+	const wait = 7 * time.Second // some measure meanwhile, and some wait in vain
 	var runs [20]*exec.Cmd
 	name := func(i int) string { return fmt.Sprintf("run%d", i) }
 	for i := range runs {
-		runs[i] = start(t, c.dir, "run", "small.yaml", "--builds", "1", "--quiet", "--wait", "15s", "--out", name(i))
+		runs[i] = start(t, c.dir, "run", "small.yaml", "--builds", "1", "--quiet", "--wait", wait.String(), "--out", name(i))
 	}
 	measured := 0
 	for i, run := range runs {
@@ -172,13 +173,13 @@ func twentyRuns(c *chaos) {
 				t.Errorf("%s has %d trials, want the trials of 4 cells", name(i), len(got))
 			}
 		case statusFailed:
-			e.says(t, "another run measures on processor ", " still after 15s; wait longer by --wait")
+			e.says(t, "another run measures on processor ", fmt.Sprintf(" still after %v; wait longer by --wait", wait))
 		default:
 			t.Errorf("%s ended with status %d: %s", name(i), e.status, e.stderr)
 		}
 	}
 	if measured < 2 {
-		t.Errorf("%d runs of 20 have measured in 15s", measured)
+		t.Errorf("%d runs of 20 have measured in %v", measured, wait)
 	}
 	c.said = fmt.Sprintf("%d measured, each in its turn; %d said which run did", measured, len(runs)-measured)
 }

@@ -34,10 +34,11 @@ const (
 	sighup  = syscall.SIGHUP
 )
 
-// kills is how often the run is killed, and sampleEvery after how many kills the machine is looked at.
+// kills is how often the run is killed, and sampleEvery after how many kills the machine is looked at: where the run was killed in the midst
+// of its work.
 const (
-	kills       = 15
-	sampleEvery = 5
+	kills       = 12
+	sampleEvery = 4
 )
 
 // victim is a run that is killed again and again.

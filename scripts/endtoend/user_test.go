@@ -43,23 +43,39 @@ func failure(arguments []string, err error, complaints string) error {
 	return fmt.Errorf("netdelta %s: %w\n%s", strings.Join(arguments, " "), err, strings.TrimSpace(complaints))
 }
 
-// patience is how long the kernel may take to remove what no process holds any more.
-const patience = 20 * time.Second
+// How long the kernel may take to remove what no process holds any more, and services may take to start.
+const (
+	patience    = 20 * time.Second
+	startWithin = 2 * time.Minute
+)
 
-// killed starts the program, kills it after a while, and cleans up.
-func (u *user) killed(after time.Duration, arguments []string) error {
+// killed starts the program, kills it once a process of this name runs for it, and cleans up.
+func (u *user) killed(name string, arguments []string) error {
 	var out, complaints bytes.Buffer
 	cmd := u.command(&out, &complaints, arguments...)
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	time.Sleep(after)
-	if err := cmd.Process.Kill(); err != nil {
-		return fmt.Errorf("it ended by itself within %s: %w\n%s", after, err, complaints.String())
+	err := awaits(name, cmd.Process.Pid)
+	if errKill := cmd.Process.Kill(); errKill != nil {
+		err = errors.Join(err, fmt.Errorf("it ended by itself before %s ran: %w\n%s", name, errKill, complaints.String()))
 	}
 	_ = cmd.Wait() // it was killed, and says so
-	_, err := u.call("cleanup")
-	return err
+	_, errCleanup := u.call("cleanup")
+	return errors.Join(err, errCleanup)
+}
+
+// awaits waits until a process of this name runs for a run.
+func awaits(name string, run int) error {
+	for deadline := time.Now().Add(startWithin); ; time.Sleep(20 * time.Millisecond) {
+		all, err := owner.Processes()
+		if err != nil || slices.ContainsFunc(all, func(p owner.Process) bool { return p.Name == name && p.Owner.PID == run }) {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("no %s runs after %s", name, startWithin)
+		}
+	}
 }
 
 // unchanged carries something out and compares the machine with what it was before: the host's network and settings, and what netdelta
