@@ -7,6 +7,7 @@ import (
 
 	"netdelta/internal/require"
 	"netdelta/network"
+	"netdelta/testbed"
 	"netdelta/testbed/lab/datapath"
 )
 
@@ -48,6 +49,21 @@ func TestWrongKindsAreErrors(t *testing.T) {
 		if err := b.apply(t.Context(), []network.Op{op}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got error %v, want %s", op, err, want)
 		}
+	}
+}
+
+// A setting that is so already is not written: the kernel would refuse to have this one changed.
+func TestSettingsThatAreSoStay(t *testing.T) {
+	const name = "net.ipv4.tcp_available_congestion_control"
+	now, err := testbed.ReadSettings([]string{name})
+	if err != nil || now[name] == "" {
+		t.Fatalf("%s is %q: %v", name, now[name], err)
+	}
+	if err := writeSysctl(network.Sysctl{Name: name, Value: now[name]}); err != nil {
+		t.Error(err)
+	}
+	if err := writeSysctl(network.Sysctl{Name: name, Value: "none"}); err == nil {
+		t.Errorf("%s was changed", name)
 	}
 }
 

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -93,9 +94,15 @@ func writeSysctls(settings []network.Sysctl) error {
 	return nil
 }
 
-// writeSysctl writes a setting of the namespace that the calling thread is in.
+// writeSysctl writes a setting of the namespace that the calling thread is in, unless it is so already. Some settings take the lock of all
+// network devices, for which the kernel does not wait: it tries again and again, and keeps a processor busy as long as a namespace is being
+// removed. To read takes no lock.
 func writeSysctl(o network.Sysctl) error {
-	err := os.WriteFile(testbed.SettingPath(o.Name), []byte(o.Value), 0)
+	path := testbed.SettingPath(o.Name)
+	if now, err := os.ReadFile(path); err == nil && string(bytes.TrimSpace(now)) == o.Value {
+		return nil
+	}
+	err := os.WriteFile(path, []byte(o.Value), 0)
 	if o.Optional && errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -2,6 +2,7 @@ package testbedtest
 
 import (
 	"bytes"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,8 +17,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"netdelta/internal/gather"
 )
 
 // request is what a peer is asked to do, a line of JSON.
@@ -109,16 +108,18 @@ func (p *peer) do(r request) (answer, error) {
 
 // reverse is what a server makes of a message, so that a test knows that each direction carried its own payload.
 func reverse(message []byte) []byte {
-	return gather.Each(message, func(b byte) byte { return b ^ 0xff })
+	back := bytes.Repeat([]byte{0xff}, len(message))
+	subtle.XORBytes(back, back, message)
+	return back
 }
 
 // message is the n-th one.
 func message(n, size int) []byte {
-	m := make([]byte, size)
-	for i := range m {
-		m[i] = byte(n + i*7)
+	var period [256]byte
+	for i := range period {
+		period[i] = byte(n + i*7)
 	}
-	return m
+	return bytes.Repeat(period[:], size/len(period)+1)[:size]
 }
 
 // serve starts a server that turns messages round.
@@ -274,7 +275,7 @@ func datagramTrip(c *net.UDPConn, m []byte) error {
 	if err := c.SetReadDeadline(time.Now().Add(answerPatience)); err != nil {
 		return err
 	}
-	want, buf := reverse(m), make([]byte, 1<<16)
+	want, buf := reverse(m), make([]byte, len(m)+1) // a longer answer is none to this message
 	for {
 		n, err := c.Read(buf)
 		if err != nil {
