@@ -51,7 +51,7 @@ func TestHops(t *testing.T) {
 func TestRunWithHops(t *testing.T) {
 	u := rootUser(t)
 	before := host(t)
-	u.call(t, statusDone, "run", "small.yaml", "--builds", "2", "--rounds", "3", "--explain-outliers", "--flame", "--out", "traced")
+	u.call(t, statusDone, "run", "small.yaml", "--networks", "host,bridge", "--builds", "2", "--rounds", "3", "--explain-outliers", "--flame", "--out", "traced")
 	for _, name := range []string{"hops.json", "flame/host.html", "flame/bridge.pb.gz", "flame/bridge.folded"} {
 		if info, err := os.Stat(filepath.Join(u.dir, "traced", name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
@@ -109,7 +109,7 @@ func TestFlame(t *testing.T) {
 			return
 		}
 		before := host(t)
-		shown := u.call(t, statusDone, "flame", "--network", "udp-tun", "--vs", "bridge", "--workload", "tcp-stream", "--time", "5s", "--out", "profiles").
+		shown := u.call(t, statusDone, "flame", "--network", "udp-tun", "--vs", "bridge", "--workload", "tcp-stream", "--time", "3s", "--out", "profiles").
 			shows(t, "Processor time for each GB", "ticks of").stdout
 		// On a busy machine there may be too few ticks for any function: then that is said.
 		if !strings.Contains(shown, "difference") && !strings.Contains(shown, "No single function differs by more than chance") {

@@ -16,7 +16,7 @@ func TestNightly(t *testing.T) {
 	long(t)
 	dir := labFolder(t)
 	night := func(status int) ending {
-		return call(t, dir, status, "kube", "nightly", "small.yaml", "--runs", "nights", "--keep", "2", "--margin", "50%", "--", "--testbed", "lab", "--builds", "6", "--quiet")
+		return call(t, dir, status, "kube", "nightly", "small.yaml", "--runs", "nights", "--keep", "2", "--margin", "50%", "--", "--testbed", "lab", "--builds", "4", "--quiet")
 	}
 	night(statusDone).shows(t, "There is no earlier run of small in nights: the next one is compared with this.")
 	first := entries(t, filepath.Join(dir, "nights"))

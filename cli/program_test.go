@@ -21,6 +21,7 @@ import (
 	"netdelta/internal/leak"
 	"netdelta/internal/require"
 	"netdelta/result"
+	"netdelta/stats"
 )
 
 // patience is far more than anything here takes, also on a machine that is busy with other work.
@@ -53,13 +54,13 @@ workloads: [tcp-rr]
 design: {burst: 2ms, builds: 500, rounds: 5, margin: 0%, time_budget: 1h}
 `
 
-// six ends a run of smallStudy after its builds, whether all is resolved or not.
-func six(args ...string) []string {
-	return append([]string{"run", "small.yaml", "--builds", "6"}, args...)
+// four ends a run of smallStudy after as many builds, one more than it takes for intervals, whether all is resolved or not.
+func four(args ...string) []string {
+	return append([]string{"run", "small.yaml", "--builds", "4"}, args...)
 }
 
-// undisturbed calls the program for a run of six builds that count, into the folder "run". What else this machine does may disturb all of a
-// build, and five give no interval: then the run is resumed for three more, which are held against the machine as it is by then. It
+// undisturbed calls the program for a run of which three builds or more count, into the folder "run". What else this machine does may
+// disturb all of a build, and two give no interval: then the run is resumed for three more, which are held against the machine as it is by then. It
 // returns how the last call ended, and how many builds there are.
 func undisturbed(t *testing.T, dir string, args ...string) (ran ending, builds int) {
 	t.Helper()
@@ -70,11 +71,11 @@ func undisturbed(t *testing.T, dir string, args ...string) (ran ending, builds i
 func undisturbedBy(t *testing.T, dir string, call func(args ...string) ending, args ...string) (ran ending, builds int) {
 	t.Helper()
 	const most = 30
-	ran = call(six(append([]string{"--out", "run"}, args...)...)...)
-	for builds = 6; builds < most; {
+	ran = call(four(append([]string{"--out", "run"}, args...)...)...)
+	for builds = 4; builds < most; {
 		run := decode(t, read(t, filepath.Join(dir, "run", "result.json")))
-		if !slices.ContainsFunc(run.Deltas, func(d result.Delta) bool { return d.Headline && d.Blocks < 6 }) &&
-			!slices.ContainsFunc(run.Effects, func(e result.Effect) bool { return e.Headline && e.Blocks < 6 }) {
+		if !slices.ContainsFunc(run.Deltas, func(d result.Delta) bool { return d.Headline && d.Blocks < stats.DefaultMinBuilds }) &&
+			!slices.ContainsFunc(run.Effects, func(e result.Effect) bool { return e.Headline && e.Blocks < stats.DefaultMinBuilds }) {
 			break
 		}
 		builds += 3

@@ -42,7 +42,7 @@ func TestForeignStudy(t *testing.T) {
 	if err := os.Chown(filepath.Join(dir, "small.yaml"), 12345, 12345); err != nil {
 		t.Fatal(err)
 	}
-	call(t, dir, statusDone, six("--quiet", "--out", "run")...).says(t, "small.yaml belongs to user 12345, not to you")
+	call(t, dir, statusDone, four("--quiet", "--out", "run")...).says(t, "small.yaml belongs to user 12345, not to you")
 	cmd := command(t, dir, "run", "small.yaml", "--builds", "1", "--quiet", "--out", "again")
 	cmd.Env = append(os.Environ(), "SUDO_UID=12345")
 	if e := finish(t, cmd); e.status != statusDone || e.stderr != "run folder: again\nreport: again/report.html\n" {
