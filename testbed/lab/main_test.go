@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(testbedtest.Main(m, map[string]func() int{"leave": leave, "churn": churn, "reach": reach, "programs": programs}))
+	os.Exit(testbedtest.MainWithPeers(m, map[string]func() int{"leave": leave, "churn": churn, "reach": reach, "programs": programs}))
 }
 
 // supported lists the networks that this kernel has for a version of IP.

@@ -13,6 +13,9 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -196,13 +199,40 @@ func Main(m *testing.M, roles map[string]func() int) int {
 		}
 		return leak.Main(m)
 	case "peer":
-		return peerMain(os.Stdin, os.Stdout)
+		return BePeer()
 	default:
 		if run, ok := roles[name]; ok {
 			return run()
 		}
 		return 125
 	}
+}
+
+// MainWithPeers is Main of a package whose pods see the files of this machine and start peers by the hundred. Where the race detector is on,
+// they are a program of its own without it, which takes a third of the time: it would only see the code of tests in them.
+func MainWithPeers(m *testing.M, roles map[string]func() int) int {
+	info, _ := debug.ReadBuildInfo()
+	raced := info != nil && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "-race" && s.Value == "true" })
+	if !raced || udptun.Asked() || os.Getenv(role) != "" {
+		return Main(m, roles)
+	}
+	dir, err := os.MkdirTemp("", "netdelta-peer-*")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // what is left is a small file
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, "netdelta/testbed/testbedtest/peertest")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the peer: %v\n%s", err, out)
+		return 1
+	}
+	if err := os.Setenv(Program, filepath.Join(dir, "peertest")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return Main(m, roles)
 }
 
 // Role is the environment that makes the test's binary play a role.

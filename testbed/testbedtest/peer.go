@@ -49,10 +49,10 @@ type peer struct {
 	ignore bool // the end of its input
 }
 
-// peerMain answers requests until its input ends.
-func peerMain(in io.Reader, out io.Writer) int {
+// BePeer is the peer: it answers requests until its input ends, and returns with which status to exit.
+func BePeer() int {
 	p := &peer{}
-	requests, answers := json.NewDecoder(in), json.NewEncoder(out)
+	requests, answers := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	for {
 		var r request
 		if err := requests.Decode(&r); err != nil {
