@@ -197,7 +197,7 @@ func layerError(layer int) error { return fmt.Errorf("layer %d: need 2 or 3", la
 
 // entrySteps are the operations that add something to the tables of a device or of a namespace.
 func (b *builder) entrySteps() {
-	on(b, func(op network.Sysctl) error { return b.within(op.In, func(*space) error { return writeSysctl(op) }) })
+	on(b, func(op network.Sysctl) error { return b.within(op.In, func(s *space) error { return s.write(op) }) })
 	on(b, b.address)
 	on(b, func(op network.Route) error {
 		r := &netlink.Route{Dst: ipNet(op.To), Scope: netlink.SCOPE_LINK}
@@ -353,7 +353,7 @@ func (b *builder) address(op network.Address) error {
 	given := &netlink.Addr{IPNet: ipNet(op.Prefix)}
 	if a := op.Prefix.Addr(); a.Is6() {
 		speak := network.Sysctl{In: op.In, Name: "net/ipv6/conf/" + op.Name + "/disable_ipv6", Value: "0"}
-		if err := s.set([]network.Sysctl{speak}); err != nil {
+		if err := s.set(speak); err != nil {
 			return err
 		}
 		given.Flags = unix.IFA_F_NODAD

@@ -59,10 +59,11 @@ func TestSettingsThatAreSoStay(t *testing.T) {
 	if err != nil || now[name] == "" {
 		t.Fatalf("%s is %q: %v", name, now[name], err)
 	}
-	if err := writeSysctl(network.Sysctl{Name: name, Value: now[name]}); err != nil {
+	s := &space{}
+	if err := s.write(network.Sysctl{Name: name, Value: now[name]}); err != nil {
 		t.Error(err)
 	}
-	if err := writeSysctl(network.Sysctl{Name: name, Value: "none"}); err == nil {
+	if err := s.write(network.Sysctl{Name: name, Value: "none"}); err == nil {
 		t.Errorf("%s was changed", name)
 	}
 }

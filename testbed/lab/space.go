@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/vishvananda/netlink"
@@ -23,6 +24,8 @@ type space struct {
 	ns   *netns.Namespace
 	nl   *netlink.Handle
 
+	modes map[string]string // how devices make IPv6 addresses by themselves, by the setting's path
+
 	mu       sync.Mutex
 	index    map[string]int           // of devices, by name
 	counters *nsmonitor.CounterReader // nil until it is needed
@@ -30,14 +33,16 @@ type space struct {
 
 // newSpace makes a namespace, writes its settings and brings lo up.
 func newSpace(name string, settings []network.Sysctl) (*space, error) {
-	s := &space{name: name, index: map[string]int{}}
+	s := &space{name: name, index: map[string]int{}, modes: map[string]string{}}
 	ns, err := netns.New(func() error {
 		var err error
 		if s.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 			return fmt.Errorf("open a netlink socket: %w", err)
 		}
-		if err := writeSysctls(settings); err != nil {
-			return err
+		for _, o := range settings {
+			if err := s.write(o); err != nil {
+				return err
+			}
 		}
 		return s.up("lo")
 	})
@@ -51,7 +56,7 @@ func newSpace(name string, settings []network.Sysctl) (*space, error) {
 // adopt has the lab use a node's own namespace.
 func (l *Testbed) adopt(part *NodePart) error {
 	where := network.InNode(part.Node)
-	s := &space{name: where.String(), index: map[string]int{}}
+	s := &space{name: where.String(), index: map[string]int{}, modes: map[string]string{}}
 	err := part.Own.WithFD(func(fd int) (err error) {
 		s.ns, err = netns.OfFile(fd)
 		return err
@@ -81,26 +86,34 @@ func privilege(err error) error {
 }
 
 // set writes settings.
-func (s *space) set(settings []network.Sysctl) error {
-	return s.ns.Do(func() error { return writeSysctls(settings) })
-}
-
-func writeSysctls(settings []network.Sysctl) error {
-	for _, o := range settings {
-		if err := writeSysctl(o); err != nil {
-			return err
+func (s *space) set(settings ...network.Sysctl) error {
+	return s.ns.Do(func() error {
+		for _, o := range settings {
+			if err := s.write(o); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
-// writeSysctl writes a setting of the namespace that the calling thread is in, unless it is so already. Some settings take the lock of all
-// network devices, for which the kernel does not wait: it tries again and again, and keeps a processor busy as long as a namespace is being
-// removed. To read takes no lock.
-func writeSysctl(o network.Sysctl) error {
+// write writes a setting from a thread that is in the namespace, unless it is so already. Some settings take the lock of all network devices,
+// for which the kernel does not wait: it tries again and again, and keeps a processor busy as long as a namespace is being removed. They are
+// written after something that does wait. One takes it to be read, too: of this it is known what was written last.
+func (s *space) write(o network.Sysctl) error {
 	path := testbed.SettingPath(o.Name)
-	if now, err := os.ReadFile(path); err == nil && string(bytes.TrimSpace(now)) == o.Value {
+	modes := strings.HasSuffix(path, "/addr_gen_mode")
+	if modes {
+		if s.modes[path] == o.Value {
+			return nil
+		}
+	} else if now, err := os.ReadFile(path); err == nil && string(bytes.TrimSpace(now)) == o.Value {
 		return nil
+	}
+	if modes || strings.HasSuffix(path, "/disable_ipv6") || strings.HasSuffix(path, "forward") || strings.HasSuffix(path, "/forwarding") {
+		if _, err := s.nl.LinkByIndex(1); err != nil {
+			return fmt.Errorf("find lo in %s: %w", s.name, err)
+		}
 	}
 	err := os.WriteFile(path, []byte(o.Value), 0)
 	if o.Optional && errors.Is(err, os.ErrNotExist) {
@@ -108,6 +121,9 @@ func writeSysctl(o network.Sysctl) error {
 	}
 	if err != nil {
 		return fmt.Errorf("set %s to %s: %w", o.Name, o.Value, err)
+	}
+	if modes {
+		s.modes[path] = o.Value
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ func (l *Testbed) makeSpaces(ctx context.Context, p network.Plan) error {
 				return err
 			}
 			if old != nil {
-				return old.set(settings[where])
+				return old.set(settings[where]...)
 			}
 			made[i], err = newSpace(where.String(), settings[where])
 			return err
