@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(testbedtest.Main(m, map[string]func() int{"give-up-raw": giveUpRaw, "prove": prove, "look": look}))
+	os.Exit(testbedtest.MainWithPeers(m, map[string]func() int{"give-up-raw": giveUpRaw, "prove": prove, "look": look}))
 }
 
 // trying is held while it is tried what the kernel has: where two at once have it load a module, one is told that there is none.
