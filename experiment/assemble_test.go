@@ -1,9 +1,8 @@
 package experiment
 
 import (
+	"slices"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"netdelta/experiment/study"
 	"netdelta/result"
@@ -14,7 +13,7 @@ import (
 func TestClaimsAreRecordedUnjudged(t *testing.T) {
 	s := &study.Study{Claims: []study.Claim{{ID: "a", Says: "b", Source: "c", Published: "d", Expect: "p50 of bridge above host"}}}
 	want := []result.Claim{{ID: "a", Says: "b", Source: "c", Published: "d", Expect: "p50 of bridge above host", Verdict: "not-tested"}}
-	if diff := cmp.Diff(want, study.Untested(s.Claims)); diff != "" {
-		t.Errorf("claims (-want +got):\n%s", diff)
+	if got := study.Untested(s.Claims); !slices.Equal(got, want) {
+		t.Errorf("claims %+v, want %+v", got, want)
 	}
 }

@@ -21,36 +21,35 @@ import (
 // nothing else. The cluster is restored.
 func TestChangeThatFails(t *testing.T) {
 	t.Parallel()
-	for says, fault := range map[string]func(*ground){
-		"it is refused":    func(g *ground) { g.refuses = "vxlan-on" },
-		"CrashLoopBackOff": func(g *ground) { g.broken = "vxlan-on" },
-	} {
-		t.Run(says, func(t *testing.T) {
-			t.Parallel()
-			c, g := changingAgainst(t, "pod", 4, testbed.Change{Network: "vxlan-on"})
-			fault(g)
-			run := mustRun(t, c)
-			failed := 0
-			for _, tr := range journal(t, c) {
-				changed := strings.HasPrefix(tr.Cell, "vxlan-on")
-				switch {
-				case strings.HasPrefix(tr.Cell, "host@vxlan-on"): // stands beside it
-				case changed != (tr.Failed != ""):
-					t.Errorf("%s failed: %q", tr.ID(), tr.Failed)
-				case changed:
-					failed++
-					if !strings.Contains(tr.Failed, says) {
-						t.Errorf("%s failed: %q", tr.ID(), tr.Failed)
-					}
-				}
+	faults := map[string]string{"refused": "it is refused", "broken": "CrashLoopBackOff"}
+	c, g := changingAgainst(t, "pod", 3, testbed.Change{Network: "refused"}, testbed.Change{Network: "broken"}) // each is given up in its second visit
+	g.refuses, g.broken = "refused", "broken"
+	run := mustRun(t, c)
+	failed := map[string]int{}
+	for _, tr := range journal(t, c) {
+		name, _, _ := strings.Cut(tr.Cell, "/")
+		says, changed := faults[name]
+		switch {
+		case strings.HasPrefix(name, "host@"): // stands beside them
+		case changed != (tr.Failed != ""):
+			t.Errorf("%s failed: %q", tr.ID(), tr.Failed)
+		case changed:
+			failed[name]++
+			if !strings.Contains(tr.Failed, says) {
+				t.Errorf("%s failed: %q", tr.ID(), tr.Failed)
 			}
-			if failed != 2 || g.state != "" {
-				t.Errorf("%d trials failed; the cluster is changed for %q", failed, g.state)
-			}
-			noted(t, run, "vxlan-on", "was given up", says)
-			orderly(t, g.said)
-		})
+		}
 	}
+	for name, says := range faults {
+		if failed[name] != 2 {
+			t.Errorf("%d trials of %s failed", failed[name], name)
+		}
+		noted(t, run, name, "was given up", says)
+	}
+	if g.state != "" {
+		t.Errorf("the cluster is changed for %q", g.state)
+	}
+	orderly(t, g.said)
 }
 
 // Settings that were left out for want of time are measured once it turns out that there is enough, and are in the record as the others are.

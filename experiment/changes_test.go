@@ -54,7 +54,7 @@ func (g *ground) meant(spec testbed.Spec) testbed.Spec {
 		spec.Network = map[bool]string{false: "bridge", true: "vxlan"}[g.state == "vxlan-on" || g.left]
 	}
 	if g.state == "slow" {
-		spec.Conditions.Policy, spec.Conditions.PolicyRules = result.PolicyIPTables, 5000
+		spec.Conditions.Policy, spec.Conditions.PolicyRules = result.PolicyIPTables, 3000
 	}
 	return spec
 }

@@ -20,35 +20,64 @@ import (
 	"netdelta/workload"
 )
 
-// transactions is a study of a database over two networks, of a length that finds what is broken and no more.
-func transactions(t *testing.T, suspect string) *study.Study {
+// transactions is a study of a database over host's network and suspects, of a length that finds what is broken and no more.
+func transactions(t *testing.T, suspects ...string) *study.Study {
 	t.Helper()
 	for _, program := range []string{"mariadbd", "sysbench", "nft"} {
 		require.Tool(t, program)
 	}
-	s := small([]string{"host", suspect}, result.CrossNode)
+	s := small(append([]string{"host"}, suspects...), result.CrossNode)
 	s.Workloads = []study.Workload{{Name: "oltp"}}
 	s.Design.Rounds, s.Design.Blocks = 1, 2
 	return s
 }
 
-// A database whose network silently takes another link between two nodes is named with the link, and enters no delta, while its
-// transactions go on as if nothing was.
-func TestMisroutedDatabaseIsNamed(t *testing.T) {
+// What befalls a database is named with the network under which it did, by what is known of it, while its transactions go on as if nothing
+// was: one network silently takes another link between two nodes, one lets nothing through now and then, and one keeps the nodes apart once,
+// for so long that none has a quorum.
+func TestTroubledDatabase(t *testing.T) {
 	t.Parallel()
-	c := setUpOn(t, astray(t), transactions(t, "routed"), 2, nil)
+	nft := require.Tool(t, "nft")
+	s := transactions(t, misrouted, stalling, parting)
+	s.Design.TimeBudget = 10 * time.Minute
+	c := setUpOn(t, astray(t), s, 2, nil)
+	c.Driver = troubledDriver{c.Driver, map[string]befall{stalling: stall(nft), parting: part(nft)}}
 	run := mustRun(t, c)
-	wrong := 0
-	for _, tr := range journal(t, c) {
+	trials := journal(t, c)
+	for _, tr := range trials {
+		t.Logf("%s: %q %+v", tr.ID(), tr.Bursts.Disturbed, tr.Services)
 		if tr.Failed != "" {
 			t.Errorf("%s failed: %s", tr.ID(), tr.Failed)
-			continue
 		}
+	}
+	t.Run("another link", func(t *testing.T) { misroutedIsNamed(t, run, trials) })
+	t.Run("stalls", func(t *testing.T) {
+		if !slices.ContainsFunc(run.Checks, func(c result.Check) bool {
+			return c.Check == insight.CheckStalls && strings.HasPrefix(c.Trial, stalling+"/")
+		}) {
+			t.Errorf("no stall of %s is named: %+v, %q", stalling, run.Checks, run.Notes)
+		}
+	})
+	t.Run("lost quorum", func(t *testing.T) { lostQuorumIsNamed(t, run, trials) })
+}
+
+// The networks of a database under which something befalls it.
+const (
+	misrouted = "routed"
+	stalling  = "vxlan"
+	parting   = "bridge"
+)
+
+// misroutedIsNamed fails unless the network that takes another link is named with the link and enters no delta, and the others are proved.
+func misroutedIsNamed(t *testing.T, run result.Run, trials []result.Trial) {
+	t.Helper()
+	wrong := 0
+	for _, tr := range trials {
 		if tr.Path == nil {
 			t.Errorf("%s has no proof of its path", tr.ID())
 			continue
 		}
-		if astray := strings.HasPrefix(tr.Cell, "routed/"); astray == tr.Path.OK {
+		if astray := strings.HasPrefix(tr.Cell, misrouted+"/"); astray == tr.Path.OK {
 			t.Errorf("%s: proved is %v: %+v", tr.ID(), tr.Path.OK, tr.Path)
 		} else if astray {
 			wrong++
@@ -58,7 +87,7 @@ func TestMisroutedDatabaseIsNamed(t *testing.T) {
 		t.Error("no trial went astray")
 	}
 	for _, d := range run.Deltas {
-		if d.Network == "routed" {
+		if d.Network == misrouted {
 			t.Errorf("there is a delta of %s: %s %.2f", d.Cell, d.Metric, d.Ratio)
 		}
 	}
@@ -68,6 +97,26 @@ func TestMisroutedDatabaseIsNamed(t *testing.T) {
 	}
 	if !named {
 		t.Errorf("the other link is not named in %+v", run.Checks)
+	}
+}
+
+// lostQuorumIsNamed fails unless the database whose nodes were kept apart is fixed, what was asked of it meanwhile counts for nothing, and
+// the run goes on.
+func lostQuorumIsNamed(t *testing.T, run result.Run, trials []result.Trial) {
+	t.Helper()
+	named := slices.ContainsFunc(run.Notes, func(n string) bool { return strings.Contains(n, "quorum") })
+	goesOn := false
+	for _, tr := range trials {
+		for _, why := range tr.Bursts.Disturbed {
+			named = named || strings.Contains(why, "quorum")
+		}
+		goesOn = goesOn || tr.Build == 1 && strings.HasPrefix(tr.Cell, parting+"/") && slices.Contains(tr.Bursts.Disturbed, "")
+	}
+	if !named {
+		t.Errorf("the lost quorum is not named in %q", run.Notes)
+	}
+	if !goesOn {
+		t.Error("the database did not go on under the network that had kept its nodes apart")
 	}
 }
 
@@ -88,11 +137,13 @@ func TestDatabasesOfOtherTablesAreRefused(t *testing.T) {
 	}
 }
 
-// troubledDriver opens labs in which something befalls the pods each time they are swapped onto one network.
+// befall does something to pods. calm ends it.
+type befall func(context.Context, []testbed.Pod) (calm func() error, err error)
+
+// troubledDriver opens labs in which something befalls the pods each time they are swapped onto a network.
 type troubledDriver struct {
 	testbed.Provider
-	network string
-	befall  func(context.Context, []testbed.Pod) (calm func() error, err error)
+	on map[string]befall
 }
 
 func (d troubledDriver) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
@@ -113,10 +164,11 @@ type troubledBed struct {
 func (b *troubledBed) Swap(ctx context.Context, network string) error {
 	err := errors.Join(b.calm(), b.Testbed.Swap(ctx, network))
 	b.calm = func() error { return nil }
-	if err != nil || network != b.driver.network {
+	strike := b.driver.on[network]
+	if err != nil || strike == nil {
 		return err
 	}
-	calm, err := b.driver.befall(ctx, b.Pods())
+	calm, err := strike(ctx, b.Pods())
 	if err == nil {
 		b.calm = calm
 	}
@@ -131,7 +183,7 @@ func elsewhere(pods []testbed.Pod) []testbed.Pod {
 }
 
 // stall returns what silences the pod that clients talk to for most of each pause, until it is calmed.
-func stall(nft string) func(context.Context, []testbed.Pod) (func() error, error) {
+func stall(nft string) befall {
 	const silent, pause = 900 * time.Millisecond, 1300 * time.Millisecond
 	return func(ctx context.Context, pods []testbed.Pod) (func() error, error) {
 		served := elsewhere(pods)[0]
@@ -163,37 +215,12 @@ func stall(nft string) func(context.Context, []testbed.Pod) (func() error, error
 	}
 }
 
-// A database whose network is there on average, and lets nothing through now and then, is named with the times.
-func TestStallingDatabaseIsNamed(t *testing.T) {
-	t.Parallel()
-	s := transactions(t, "vxlan")
-	c := setUpOn(t, network.Catalogue(), s, 2, nil)
-	c.Driver = troubledDriver{c.Driver, "vxlan", stall(require.Tool(t, "nft"))}
-	run := mustRun(t, c)
-	for _, check := range run.Checks {
-		if check.Check == insight.CheckStalls && strings.HasPrefix(check.Trial, "vxlan/") {
-			t.Log(check.Trial, check.Observed)
-			return
-		}
-	}
-	for _, tr := range journal(t, c) {
-		t.Logf("%s failed %q, bursts %+v", tr.ID(), tr.Failed, tr.Bursts)
-	}
-	t.Errorf("no stall of vxlan is named: %+v, %q", run.Checks, run.Notes)
-}
-
-// A database whose nodes a swap keeps apart for so long that none has a quorum is fixed, what was asked of it meanwhile counts
-// for nothing, and the run goes on.
-func TestDatabaseThatLosesItsQuorum(t *testing.T) {
-	t.Parallel()
-	// A node is out after 16 s of silence, by the servers' settings; clients give up after 30 s.
+// part returns what keeps all pods but the client's apart, the first time: a node is out after 16 s of silence, by the servers' settings, and
+// clients give up after 30 s.
+func part(nft string) befall {
 	const apart = 40 * time.Second
-	nft := require.Tool(t, "nft")
 	lost := false
-	s := transactions(t, "vxlan")
-	s.Design.TimeBudget = 10 * time.Minute
-	c := setUpOn(t, network.Catalogue(), s, 2, nil)
-	c.Driver = troubledDriver{c.Driver, "vxlan", func(ctx context.Context, pods []testbed.Pod) (func() error, error) {
+	return func(ctx context.Context, pods []testbed.Pod) (func() error, error) {
 		if lost {
 			return func() error { return nil }, nil
 		}
@@ -216,23 +243,5 @@ func TestDatabaseThatLosesItsQuorum(t *testing.T) {
 			done <- errors.Join(failed...)
 		}()
 		return func() error { return <-done }, nil
-	}}
-	run := mustRun(t, c)
-	trials := journal(t, c)
-	named := slices.ContainsFunc(run.Notes, func(n string) bool { return strings.Contains(n, "quorum") })
-	for _, tr := range trials {
-		if tr.Failed != "" {
-			t.Errorf("%s failed: %s", tr.ID(), tr.Failed)
-		}
-		for _, why := range tr.Bursts.Disturbed {
-			named = named || strings.Contains(why, "quorum")
-		}
-		t.Logf("%s: %q %+v", tr.ID(), tr.Bursts.Disturbed, tr.Services)
-	}
-	if !named {
-		t.Errorf("the lost quorum is not named in %q", run.Notes)
-	}
-	if last := trials[len(trials)-1]; last.Build != 1 || !slices.Contains(last.Bursts.Disturbed, "") {
-		t.Errorf("the database did not go on: the last trial is %s, %q", last.ID(), last.Bursts.Disturbed)
 	}
 }

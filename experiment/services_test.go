@@ -28,6 +28,7 @@ func TestServicesAndPolicies(t *testing.T) {
 	s.Factors = study.Levels{"family": {string(result.IPv4), string(result.IPv6)},
 		"policy": {result.PolicyNFTables}, "policy.rules": {100},
 		"service": {result.ServicePod, result.ServiceNFTables, result.ServiceIPVS}, "service.count": {100}}
+	s.Design.Rounds = 1                    // paths are proved before the first, and audited over all
 	s.Design.TimeBudget = 10 * time.Minute // an emulated machine takes some of them
 	c := setUp(t, s, 1, nil)
 	run := mustRun(t, c)

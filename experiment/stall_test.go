@@ -40,7 +40,7 @@ func (o *remembering) Open(ctx context.Context, spec testbed.Spec) (testbed.Test
 func TestStallIsNamed(t *testing.T) {
 	require.Namespaces(t)
 	nft := require.Tool(t, "nft")
-	_, run := struck(t, 25, func(tb testbed.Testbed) <-chan error {
+	_, run := struck(t, 16, func(tb testbed.Testbed) <-chan error {
 		pods, lifted := tb.Pods(), make(chan error, 1)
 		lift, err := probetest.Deafen(t.Context(), pods[len(pods)-2], nft)
 		if err != nil {

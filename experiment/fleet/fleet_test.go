@@ -67,7 +67,7 @@ func TestFleetInALab(t *testing.T) {
 	require.Namespaces(t)
 	w := workload.Find(catalogue.Workloads(), "tcp-rr")
 	o, err := run(t.Context(), fleet.Config{
-		Load: record.Load{Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"host", "bridge"}, Builds: 2, Burst: 100 * time.Millisecond, Seed: 1},
+		Load: record.Load{Program: program(t), Workload: w, Params: w.Defaults, Networks: []string{"host", "bridge"}, Builds: 2, Burst: 60 * time.Millisecond, Seed: 1},
 		Open: inLab(3), Clients: 6, Servers: 2, Bursts: 2,
 	})
 	if err != nil {

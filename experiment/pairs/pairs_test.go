@@ -40,6 +40,9 @@ type burdened struct {
 	pod int
 }
 
+// rounds are few: builds scatter more, and what is looked for is many times as large.
+const rounds = 4
+
 // rules is how long the chain is: each packet is held against all of them.
 const rules = 3000
 
@@ -83,7 +86,7 @@ func measure(t *testing.T, driver testbed.Provider, nodes, builds int) pairs.Out
 	w := workload.Find(catalogue.Workloads(), "tcp-rr")
 	o, err := run(t.Context(), pairs.Config{
 		Load:   record.Load{Program: agent.Program{Path: self}, Workload: w, Params: w.Defaults, Networks: []string{"bridge"}, Builds: builds, Burst: 10 * time.Millisecond, Warmup: time.Millisecond, Seed: 7},
-		Driver: driver, Spec: testbed.Spec{Nodes: nodes}, Rounds: 8,
+		Driver: driver, Spec: testbed.Spec{Nodes: nodes}, Rounds: rounds,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +105,7 @@ func TestBurdenedNodeIsFound(t *testing.T) {
 		t.Fatalf("nodes %v, %d pairs, failures %v", o.Nodes, len(n.Pairs), n.Failures)
 	}
 	for _, p := range n.Pairs {
-		if len(p.Builds) != 6 || p.Builds[0].Bursts != 8 || p.Builds[0].Value <= 0 || p.Client == p.Server {
+		if len(p.Builds) != 6 || p.Builds[0].Bursts != rounds || p.Builds[0].Value <= 0 || p.Client == p.Server {
 			t.Errorf("a pair of %+v", p)
 		}
 	}

@@ -2,7 +2,6 @@ package study
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -197,14 +196,14 @@ func (s *Study) Change(network string) (testbed.Change, bool) {
 func (s *Study) changing() []string {
 	var names []string
 	for _, c := range s.Changes {
-		if changeName.MatchString(c.Network) {
+		if changeName(c.Network) {
 			names = append(names, c.Network)
 		}
 	}
 	return names
 }
 
-var changeName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,62}$`)
+func changeName(s string) bool { return begun(s, ".-", 63) }
 
 // changed checks a network that changes the cluster.
 func (c *checker) changed(path string, n testbed.Change) {
@@ -212,7 +211,7 @@ func (c *checker) changed(path string, n testbed.Change) {
 	switch {
 	case n.Network == HostNetwork:
 		c.fail(path+".name", "network host is the nodes' own, whatever is changed", "give the changed one a name of its own")
-	case !changeName.MatchString(n.Network):
+	case !changeName(n.Network):
 		c.fail(path+".name", "network name "+printed(n.Network)+" is not a name", "use up to 63 lower-case letters, digits, dots and dashes")
 	case known || err != nil:
 		c.fail(path+".name", fmt.Sprintf("there is a network %s already", n.Network), "give the changed one a name of its own")

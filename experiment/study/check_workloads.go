@@ -2,7 +2,6 @@ package study
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -271,16 +270,27 @@ func (c *checker) oneOf(path, v string, known ...string) {
 	}
 }
 
-// algorithmName is what the kernel takes as the name of a congestion control: TCP_CA_NAME_MAX is 16 with its end. className is what
-// Kubernetes takes as the name of a StorageClass.
-var (
-	algorithmName = regexp.MustCompile(`^[a-z0-9_-]{1,15}$`)
-	className     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
-)
+// spelled says whether s has 1 to most characters: lower-case letters, digits, and others. A regular expression would be compiled whenever
+// this program starts, and each agent is this program.
+func spelled(s, others string, most int) bool {
+	return s != "" && len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) && !strings.ContainsRune(others, r) })
+}
+
+// begun is spelled, of a name that begins with a letter or a digit.
+func begun(s, others string, most int) bool { return spelled(s, others, most) && plain(rune(s[0])) }
+
+// plain says whether a character is a lower-case letter or a digit.
+func plain(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' }
+
+// algorithmName is what the kernel takes as the name of a congestion control: TCP_CA_NAME_MAX is 16 with its end.
+func algorithmName(s string) bool { return spelled(s, "_-", 15) }
+
+// className is what Kubernetes takes as the name of a StorageClass.
+func className(s string) bool { return begun(s, "-.", 253) && plain(rune(s[len(s)-1])) }
 
 // named checks a level that is the name of something that the study can't know.
-func (c *checker) named(path string, d result.Parameter, v string, form *regexp.Regexp, what, fix string) {
-	if !form.MatchString(v) {
+func (c *checker) named(path string, d result.Parameter, v string, is func(string) bool, what, fix string) {
+	if !is(v) {
 		c.fail(path, fmt.Sprintf("%s %s is not the name of %s", d.Key, printed(v), what), fix)
 	}
 }

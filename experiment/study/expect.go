@@ -287,7 +287,7 @@ func conditionFactors(parameters []result.Parameter) []factor {
 		named("placement", []string{string(result.SameNode), string(result.CrossNode)},
 			func(c result.Cell) string { return string(c.Placement) }),
 		typed("workload", func(s string) (string, error) {
-			if !claimID.MatchString(s) {
+			if !claimID(s) {
 				return "", fmt.Errorf("%s is not the name of a workload", printed(s))
 			}
 			return s, nil

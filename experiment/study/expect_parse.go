@@ -270,7 +270,7 @@ func (p *expectParser) names(against []string) []string {
 
 func (p *expectParser) name() string {
 	at, n := p.at(), p.next()
-	if !claimID.MatchString(n) {
+	if !claimID(n) {
 		p.fail(at, fmt.Sprintf("want the name of a network, not %s", quoted(n)))
 	} else if p.known.networks != nil && !slices.Contains(p.known.networks, n) {
 		p.fail(at, fmt.Sprintf("unknown network %s: %s", printed(n), suggest(n, p.known.networks)))
