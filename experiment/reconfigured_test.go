@@ -37,7 +37,7 @@ func withoutOffloads(tb testbed.Testbed, pod testbed.Pod) error {
 // that enters no delta, and nothing is said of the other networks and builds.
 func TestReconfigurationIsNamed(t *testing.T) {
 	require.Namespaces(t)
-	c, run := struck(t, 16, func(tb testbed.Testbed) <-chan error {
+	c, run := struck(t, 20, func(tb testbed.Testbed) <-chan error {
 		planted := make(chan error, 1)
 		planted <- withoutOffloads(tb, tb.Pods()[0])
 		return planted

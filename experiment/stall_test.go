@@ -40,7 +40,7 @@ func (o *remembering) Open(ctx context.Context, spec testbed.Spec) (testbed.Test
 func TestStallIsNamed(t *testing.T) {
 	require.Namespaces(t)
 	nft := require.Tool(t, "nft")
-	_, run := struck(t, 16, func(tb testbed.Testbed) <-chan error {
+	_, run := struck(t, 20, func(tb testbed.Testbed) <-chan error {
 		pods, lifted := tb.Pods(), make(chan error, 1)
 		lift, err := probetest.Deafen(t.Context(), pods[len(pods)-2], nft)
 		if err != nil {
@@ -66,7 +66,7 @@ func struck(t *testing.T, rounds int, strike func(testbed.Testbed) <-chan error)
 	c.Driver = watched
 	var done <-chan error
 	c.Progress = &watcher{
-		when: func(s experiment.Status) bool { return s.Build == 2 && s.Round == 10 },
+		when: func(s experiment.Status) bool { return s.Build == 2 && s.Round == 6 },
 		then: func() {
 			watched.mu.Lock()
 			defer watched.mu.Unlock()
@@ -75,7 +75,7 @@ func struck(t *testing.T, rounds int, strike func(testbed.Testbed) <-chan error)
 	}
 	run := mustRun(t, c)
 	if done == nil {
-		t.Fatal("the second build had no tenth round")
+		t.Fatal("the second build had no sixth round")
 	}
 	if err := <-done; err != nil {
 		t.Fatalf("strike vxlan: %v", err)

@@ -89,7 +89,7 @@ unraced='^Test(LoadThatBeginsMidRunGivesNoFalseVerdict|StallIsNamed|(Policy|Serv
 partly=(netdelta/testbed/lab netdelta/experiment netdelta/experiment/tracing netdelta/probe/stalls netdelta/testbed/ssh)
 
 # simulated finds those of insight that judge hundreds of made-up runs one after another, which takes minutes under the race detector.
-simulated='^Test(EffectsHoldTheTruth|EvenRunsAreNotWarnedOf|Claims(OfEffects)?ErrSeldom|WhatIsSettledHasItsVerdict|CoverageAcrossStates|DeltaByState|DeltaOfNoState|Repeat|AlikeNetworksAreTied|ReferenceIsTakenWhereItHelps)$'
+simulated='^Test(EffectsHoldTheTruth|EvenRunsAreNotWarnedOf|Claims(OfEffects)?ErrSeldom|WhatIsSettledHasItsVerdict|CoverageAcrossStates|DeltaByState|DeltaOfNoState|Repeat|AlikeNetworksAreTied|ReferenceIsTakenWhereItHelps|ApartFamiliesKeepTheirPromise|Unequal(Exclusion|Scatter)IsNamed|GoalsByChance|DirectContrastsLeaveFewerTied|ComparisonsClaimLittle|AddedTimeHasItsOwnInterval)$'
 
 # long lists packages that take minutes, nearly all of it spent waiting: they begin first, so that others run meanwhile.
 long=(netdelta/experiment netdelta/testbed/lab netdelta/probe/path netdelta/workload/oltp netdelta/workload/block netdelta/workload/block/ceph netdelta/testbed/ssh)
