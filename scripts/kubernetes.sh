@@ -13,10 +13,13 @@ home=${XDG_CACHE_HOME:-${HOME:?HOME or XDG_CACHE_HOME must say where to keep the
 
 # build MODULE FLAGS PACKAGE... builds programs of a module below tools/kubernetes, which agree on versions so that they share what is
 # compiled. With -trimpath they would not: it takes the version that is asked for into account, and not only the one that is used.
+# What debuggers need, which programs here go without, takes a tenth of the compiler's time, and collecting its garbage less often saves a
+# sixth.
 build() {
 	local module=$1 flags=$2
 	shift 2
-	CGO_ENABLED=0 nice -n 10 go build -C "$pins/$module" -trimpath=false -buildvcs=false -ldflags="-s -w $flags" -o "$fresh/" "$@" >&2
+	CGO_ENABLED=0 GOGC=400 nice -n 10 go build -C "$pins/$module" -trimpath=false -buildvcs=false -gcflags=all=-dwarf=false -ldflags="-s -w $flags" \
+		-o "$fresh/" "$@" >&2
 }
 
 # stamp are the linker flags that give Kubernetes its version: a build from modules does not know it.

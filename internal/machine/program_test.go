@@ -20,7 +20,7 @@ func TestProgramOfAnotherBuild(t *testing.T) {
 		"git init -q", "git add .", "git -c user.name=test -c user.email=test@localhost -c commit.gpgsign=false commit -qm older", "go build -buildvcs=true -o older .",
 	} {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v: %s", line, err, out)
 		}

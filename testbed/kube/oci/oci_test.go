@@ -33,7 +33,7 @@ func program(t *testing.T, linked bool) string {
 	t.Helper()
 	dir := t.TempDir()
 	source := "package main\n\nfunc main() { println(\"ran\") }\n"
-	env := append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GOOS=linux")
+	env := append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux") // with the flags of the tests, to share what is compiled
 	if linked {
 		require.Tool(t, "gcc")
 		source = "package main\n\nimport \"C\"\n\nfunc main() { println(\"ran\") }\n"
