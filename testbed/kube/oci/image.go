@@ -86,7 +86,8 @@ func layer(p Program) (v1.Layer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the program: %w", err)
 	}
-	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return unpacked(p, info.Size()) }, tarball.WithMediaType(types.OCILayer))
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return unpacked(p, info.Size()) }, tarball.WithMediaType(types.OCILayer),
+		tarball.WithCompressedCaching) // it is asked for its digest, its size and its bytes
 	if err != nil {
 		return nil, fmt.Errorf("pack the program %s: %w", p.Path, err)
 	}
