@@ -153,12 +153,13 @@ func machines(noise simulate.Noise, shifts []float64, change float64) (before, a
 // builds must hold the true change in 93% to 97% of experiments.
 func TestChangeIntervalsHoldTheTruth(t *testing.T) {
 	const trials, change = 2000, 0.04
+	options := stats.Options{Quantile: simulate.Quantile()}
 	for n, noise := range simulate.Noises() {
 		for _, builds := range [][2]int{{6, 6}, {6, 16}, {16, 6}} {
 			before, after := machines(noise, []float64{0.10}, change)
 			held := 0
 			for _, c := range simulate.Parallel(trials, func(i int) stats.Change {
-				return stats.Between(measure(before, uint64(i)<<8|uint64(n), builds[0]), measure(after, uint64(i)<<8|uint64(n)|1<<60, builds[1]), stats.Options{})
+				return stats.Between(measure(before, uint64(i)<<8|uint64(n), builds[0], options), measure(after, uint64(i)<<8|uint64(n)|1<<60, builds[1], options), options)
 			}) {
 				if c.Low <= change && change <= c.High {
 					held++
@@ -174,12 +175,12 @@ func TestChangeIntervalsHoldTheTruth(t *testing.T) {
 }
 
 // measure estimates the first cell of a world from so many builds.
-func measure(w simulate.World, seed uint64, builds int) stats.Estimate {
+func measure(w simulate.World, seed uint64, builds int, o stats.Options) stats.Estimate {
 	e, cell := w.Start(seed), make([]stats.Build, builds)
 	for b := range cell {
 		cell[b] = e.Build().Cell(0)
 	}
-	return stats.Compare(cell, stats.Options{})
+	return stats.Compare(cell, o)
 }
 
 // judged are the verdicts on all changes between two runs, as a comparison gives them.
@@ -201,6 +202,7 @@ func judged(before, after simulate.Run, o stats.Options) []stats.Verdict {
 // margin: at most one comparison in twenty may call anything regressed or improved. Half of the runs stop by what they see.
 func TestFalseRegressionsAreRare(t *testing.T) {
 	const trials = 150
+	quantile := simulate.Quantile()
 	for _, c := range []struct {
 		name           string
 		change, margin float64
@@ -216,9 +218,9 @@ func TestFalseRegressionsAreRare(t *testing.T) {
 		for n, noise := range simulate.Noises() {
 			before, after := machines(noise, slices.Repeat([]float64{0.1}, family), c.change)
 			before.MinRounds, before.MaxRounds, after.MinRounds, after.MaxRounds = 4, 8, 4, 8
-			o := stats.Options{Margin: c.margin, Sequential: c.sequential}
+			o := stats.Options{Margin: c.margin, Sequential: c.sequential, Quantile: quantile}
 			stop := func(e stats.Estimate) bool {
-				return c.sequential && stats.Resolved(e, family, 0, stats.Options{Sequential: true})
+				return c.sequential && stats.Resolved(e, family, 0, stats.Options{Sequential: true, Quantile: quantile})
 			}
 			for _, claimed := range simulate.Parallel(trials, func(i int) bool {
 				seed := uint64(i)<<8 | uint64(n)
