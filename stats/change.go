@@ -242,9 +242,9 @@ func largestStep(x []float64) (s Step, measured bool) {
 	at := splitOf(smoothed(x))
 	left, right := x[:at], x[at:]
 	// Each level is clipped about its own middle, by the scatter of both.
-	residuals := append(away(left), away(right)...)
-	scatter := stepClip * MAD(residuals)
-	a, b := clipped(left, Median(left), scatter), clipped(right, Median(right), scatter)
+	before, after := Median(left), Median(right)
+	scatter := stepClip * MAD(append(less(left, before), less(right, after)...))
+	a, b := clipped(left, before, scatter), clipped(right, after, scatter)
 	s = Step{At: at, Change: Mean(b) - Mean(a)}
 	rest := append(about(a), about(b)...)
 	sum, product := 0.0, 0.0
@@ -319,9 +319,7 @@ func clipped(x []float64, middle, by float64) []float64 {
 	return y
 }
 
-// away is the series less its median, about the series less its mean.
-func away(x []float64) []float64 { return less(x, Median(x)) }
-
+// about is the series less its mean.
 func about(x []float64) []float64 { return less(x, Mean(x)) }
 
 func less(x []float64, middle float64) []float64 {
