@@ -2,10 +2,9 @@ package hops
 
 import (
 	"cmp"
-	"fmt"
+	"encoding/binary"
 	"maps"
 	"slices"
-	"strings"
 
 	"netdelta/internal/gather"
 )
@@ -121,15 +120,17 @@ func (m *message) times() []int64 {
 func usual(messages []message) []Point {
 	counts := map[string]int{}
 	var best []Point
+	var key []byte // the places, as text would take most of the time
 	most := 0
 	for i := range messages {
 		places := messages[i].places()
-		var key strings.Builder
+		key = key[:0]
 		for _, p := range places {
-			fmt.Fprintf(&key, "%v ", p)
+			key = append(key, byte(p.Kind), p.Wraps)
+			key = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(key, p.Space), p.Device)
 		}
-		if counts[key.String()]++; counts[key.String()] > most {
-			most, best = counts[key.String()], places
+		if counts[string(key)]++; counts[string(key)] > most {
+			most, best = counts[string(key)], places
 		}
 	}
 	return best
