@@ -288,7 +288,7 @@ func TestRecipe(t *testing.T) {
 		}
 		return string(out)
 	}
-	if out := said(recipe(t, "README.md", "netdelta run --testbed ssh"), "--quiet", "--builds", "2", "--time-budget", "5m", "--workloads", "tcp-rr", "--factor", "message=300"); !strings.Contains(out, "null check") || !strings.Contains(out, "vxlan") {
+	if out := said(recipe(t, "README.md", "netdelta run --testbed ssh"), "--quiet", "--builds", "2", "--rounds", "3", "--time-budget", "5m", "--workloads", "tcp-rr", "--factor", "message=300"); !strings.Contains(out, "null check") || !strings.Contains(out, "vxlan") {
 		t.Errorf("the run says %s", out)
 	}
 	if out := said(recipe(t, "docs/servers.md", "netdelta doctor --testbed ssh")); !strings.Contains(out, "take:eth1 works") {
