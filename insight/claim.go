@@ -104,7 +104,7 @@ type claimJudge struct {
 	deltas   map[measure]result.Delta
 	made     map[comparing]directComparison
 	held     map[measure][]metric     // metrics of a table, by its baseline's cell
-	levels   map[level]bool           // conditions that hold
+	levels   map[level]bool           // whether a condition holds
 	params   map[string]result.Params // of cells, with their workloads' defaults
 	floors   *floors
 	// factor is the one whose levels the clause under question is about, "" where it is about none.

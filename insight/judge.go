@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/stats"
 	"netdelta/workload"
@@ -171,7 +172,7 @@ type basis struct {
 
 // newBasis sorts the trials of a run.
 func newBasis(cells []result.Cell, trials *Summaries, o Options) *basis {
-	o.quantile = remembered(stats.StudentQuantile)
+	o.quantile = gather.Remembered(stats.StudentQuantile)
 	b := &basis{cells: cells, sets: cellSets(cells), all: batchesOf(cells, trials), options: o, across: acrossStates(cells)}
 	b.floors = &floors{basis: b, made: map[nullCheck]stats.Estimate{}, nulls: map[floorKey]nulls{}}
 	for i := range b.sets {
@@ -181,19 +182,6 @@ func newBasis(cells []result.Cell, trials *Summaries, o Options) *basis {
 	b.metrics = make([][]metric, len(b.sets))
 	inParallel(len(b.sets), func(i int) { b.metrics[i] = b.sets[i].metrics(b.all, o) })
 	return b
-}
-
-// remembered calls a function of two numbers once for each two.
-func remembered(of func(a, b float64) float64) func(a, b float64) float64 {
-	var known sync.Map
-	return func(a, b float64) float64 {
-		x, is := known.Load([2]float64{a, b})
-		if !is {
-			x = of(a, b)
-			known.Store([2]float64{a, b}, x)
-		}
-		return x.(float64)
-	}
 }
 
 // headline is the headline metric of a setting.

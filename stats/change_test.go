@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"netdelta/internal/gather"
 	"netdelta/stats"
 	"netdelta/stats/simulate"
 )
@@ -153,7 +154,7 @@ func machines(noise simulate.Noise, shifts []float64, change float64) (before, a
 // builds must hold the true change in 93% to 97% of experiments.
 func TestChangeIntervalsHoldTheTruth(t *testing.T) {
 	const trials, change = 2000, 0.04
-	options := stats.Options{Quantile: simulate.Quantile()}
+	options := stats.Options{Quantile: gather.Remembered(stats.StudentQuantile)}
 	for n, noise := range simulate.Noises() {
 		for _, builds := range [][2]int{{6, 6}, {6, 16}, {16, 6}} {
 			before, after := machines(noise, []float64{0.10}, change)
@@ -202,7 +203,7 @@ func judged(before, after simulate.Run, o stats.Options) []stats.Verdict {
 // margin: at most one comparison in twenty may call anything regressed or improved. Half of the runs stop by what they see.
 func TestFalseRegressionsAreRare(t *testing.T) {
 	const trials = 150
-	quantile := simulate.Quantile()
+	quantile := gather.Remembered(stats.StudentQuantile)
 	for _, c := range []struct {
 		name           string
 		change, margin float64

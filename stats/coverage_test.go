@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"netdelta/internal/gather"
 	"netdelta/stats"
 	"netdelta/stats/simulate"
 )
@@ -13,7 +14,7 @@ import (
 // buy its coverage by being wide.
 func TestIntervalsHoldTheTruth(t *testing.T) {
 	const trials, truth = 3000, 0.01
-	options := stats.Options{Quantile: simulate.Quantile()}
+	options := stats.Options{Quantile: gather.Remembered(stats.StudentQuantile)}
 	for n, noise := range simulate.Noises() {
 		for _, builds := range []int{6, 16} {
 			world := simulate.World{Noise: noise, Shifts: []float64{truth}, RoundSD: 0.0163, BuildSD: 0.005, MinRounds: 10, MaxRounds: 40}
@@ -64,7 +65,7 @@ func claims(r simulate.Run, adjusted []float64, o stats.Options) (claimed, same 
 // cannot hide anything. At most one run in twenty may claim anything.
 func TestFalseClaimsAreRare(t *testing.T) {
 	const trials = 300
-	options := stats.Options{Margin: 1e-6, Quantile: simulate.Quantile()}
+	options := stats.Options{Margin: 1e-6, Quantile: gather.Remembered(stats.StudentQuantile)}
 	var all []bool
 	for n, noise := range simulate.Noises() {
 		world := simulate.World{Noise: noise, Shifts: make([]float64, family), RoundSD: 0.0163, BuildSD: 0.005, MinRounds: 8, MaxRounds: 16}
@@ -90,7 +91,7 @@ func TestFalseClaimsAreRare(t *testing.T) {
 // at most one run in twenty may find one, with no help from margin or noise floor; and large deltas must be found.
 func TestFewBuildsAreHonestAndHeard(t *testing.T) {
 	const trials = 1500
-	options := stats.Options{MinBuilds: 2, Quantile: simulate.Quantile()}
+	options := stats.Options{MinBuilds: 2, Quantile: gather.Remembered(stats.StudentQuantile)}
 	for n, between := range simulate.Betweens() {
 		for _, builds := range []int{2, 3, 4, 6, 10} {
 			shifts := make([]float64, family)
@@ -146,7 +147,7 @@ func TestFewBuildsAreHonestAndHeard(t *testing.T) {
 // takes about 16 of at most 24 builds, with deltas that are null, at the edge of the margin, and beyond it.
 func TestStoppingRuleStaysHonest(t *testing.T) {
 	const trials = 250
-	options := stats.Options{Sequential: true, Quantile: simulate.Quantile()}
+	options := stats.Options{Sequential: true, Quantile: gather.Remembered(stats.StudentQuantile)}
 	for _, truth := range []float64{0, 0.0195, 0.04} {
 		shifts := make([]float64, family)
 		for c := range shifts {

@@ -1,7 +1,10 @@
-// Package gather makes lists of the elements of others.
+// Package gather makes lists of the elements of others, and remembers what functions return.
 package gather
 
-import "slices"
+import (
+	"slices"
+	"sync"
+)
 
 // Each returns f of each element, in their order; nil for no element.
 func Each[T, R any](all []T, f func(T) R) []R {
@@ -40,4 +43,21 @@ func First[T any](all []T, is func(T) bool) (first T, found bool) {
 		return first, false
 	}
 	return all[i], true
+}
+
+// Remembered gives what a function returns, which is called once for each two arguments; where two goroutines ask for the same at once, by both.
+func Remembered[A, B comparable, R any](f func(A, B) R) func(A, B) R {
+	type both struct {
+		a A
+		b B
+	}
+	var known sync.Map
+	return func(a A, b B) R {
+		r, is := known.Load(both{a, b})
+		if !is {
+			r = f(a, b)
+			known.Store(both{a, b}, r)
+		}
+		return r.(R)
+	}
 }

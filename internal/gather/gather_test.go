@@ -29,3 +29,16 @@ func TestGather(t *testing.T) {
 		t.Error("of nothing comes something")
 	}
 }
+
+func TestRemembered(t *testing.T) {
+	calls := 0
+	product := gather.Remembered(func(a int, b float64) float64 { calls++; return float64(a) * b })
+	for range 2 {
+		if got := product(2, 3) + product(3, 2) + product(2, 4); got != 20 {
+			t.Errorf("got %g", got)
+		}
+	}
+	if calls != 3 {
+		t.Errorf("%d calls for three pairs of arguments", calls)
+	}
+}

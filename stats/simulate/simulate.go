@@ -234,20 +234,6 @@ func Parallel[T any](n int, trial func(i int) T) []T {
 	return out
 }
 
-// Quantile is stats.StudentQuantile, computed once for each two numbers, for Options that several trials share: thousands of intervals rest on
-// the same few.
-func Quantile() func(p, freedom float64) float64 {
-	var known sync.Map
-	return func(p, freedom float64) float64 {
-		x, is := known.Load([2]float64{p, freedom})
-		if !is {
-			x = stats.StudentQuantile(p, freedom)
-			known.Store([2]float64{p, freedom}, x)
-		}
-		return x.(float64)
-	}
-}
-
 // Run is an experiment that was carried through, as a runner would.
 type Run struct {
 	Cells []stats.Estimate // by cell
