@@ -5,7 +5,9 @@ package require
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -145,11 +147,17 @@ var kernelConfig = sync.OnceValues(func() ([]byte, error) {
 // Program builds one of netdelta's commands for a test, into a file, as a static binary; env says what else is otherwise: "GOARCH=arm64".
 func Program(t testing.TB, command, path string, env ...string) {
 	t.Helper()
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", path, "netdelta/cmd/"+command)
+	NoError(t, Build(t.Context(), "cmd/"+command, path, env...))
+}
+
+// Build is Program of any of netdelta's packages, also before tests begin.
+func Build(ctx context.Context, source, path string, env ...string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", path, "netdelta/"+source)
 	build.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", command, err, out)
+		return fmt.Errorf("build %s: %w\n%s", source, err, out)
 	}
+	return nil
 }
 
 // Pipes are the standard input and output of a program that a test is about to start.

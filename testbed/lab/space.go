@@ -39,10 +39,8 @@ func newSpace(name string, settings []network.Sysctl) (*space, error) {
 		if s.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 			return fmt.Errorf("open a netlink socket: %w", err)
 		}
-		for _, o := range settings {
-			if err := s.write(o); err != nil {
-				return err
-			}
+		if err := s.write(settings...); err != nil {
+			return err
 		}
 		return s.up("lo")
 	})
@@ -87,20 +85,23 @@ func privilege(err error) error {
 
 // set writes settings.
 func (s *space) set(settings ...network.Sysctl) error {
-	return s.ns.Do(func() error {
-		for _, o := range settings {
-			if err := s.write(o); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return s.ns.Do(func() error { return s.write(settings...) })
 }
 
-// write writes a setting from a thread that is in the namespace, unless it is so already. Some settings take the lock of all network devices,
-// for which the kernel does not wait: it tries again and again, and keeps a processor busy as long as a namespace is being removed. They are
-// written after something that does wait. One takes it to be read, too: of this it is known what was written last.
-func (s *space) write(o network.Sysctl) error {
+// write writes settings from a thread that is in the namespace.
+func (s *space) write(settings ...network.Sysctl) error {
+	for _, o := range settings {
+		if err := s.writeOne(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeOne writes a setting, unless it is so already. Some settings take the lock of all network devices, for which the kernel does not wait:
+// it tries again and again, and keeps a processor busy as long as a namespace is being removed. They are written after something that does
+// wait. One takes it to be read, too: of this it is known what was written last.
+func (s *space) writeOne(o network.Sysctl) error {
 	path := testbed.SettingPath(o.Name)
 	modes := strings.HasSuffix(path, "/addr_gen_mode")
 	if modes {

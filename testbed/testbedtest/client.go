@@ -222,13 +222,8 @@ func MainWithPeers(m *testing.M, roles map[string]func() int) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // what is left is a small file
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, "netdelta/testbed/testbedtest/peertest")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the peer: %v\n%s", err, out)
-		return 1
-	}
-	if err := os.Setenv(Program, filepath.Join(dir, "peertest")); err != nil {
+	peer := filepath.Join(dir, "peer")
+	if err := errors.Join(require.Build(context.Background(), "testbed/testbedtest/peertest", peer), os.Setenv(Program, peer)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
