@@ -144,6 +144,7 @@ func TestJudge(t *testing.T) {
 		"encrypted":                               {func(s *Survey) { s.Network.Encapsulation, s.Network.MTU = "wireguard", 1440 }, "", nil},
 		"through the node's firewall":             {func(s *Survey) { s.Network.ThroughStack = true }, "warning host routing", []string{"through their node's stack", "kubeProxyReplacement"}},
 		"through the node's firewall, with IPsec": {func(s *Survey) { s.Network.ThroughStack, s.Network.Encryption = true, "ipsec" }, "", nil},
+		"policies by a program":                   {func(s *Survey) { s.Network.Policies = "kube-network-policies" }, "note policies", []string{"added 391 µs to a new connection"}},
 		"userspace":                               {func(s *Survey) { s.Network.Encapsulation, s.Network.MTU = "udp", 1472 }, "warning encapsulation", []string{"through a process"}},
 		"jumbo": {
 			func(s *Survey) { s.Nodes[0].Devices[0].MTU = 9000 }, "warning mtu", []string{"pods have an MTU of 1500, and cards take more: a (eth0: 9000)"},
