@@ -181,20 +181,27 @@ const between = time.Second
 var errLost = errors.New("the connection ended")
 
 // Open implements testbed.Provider. Machines that were lost since are reached again first, whether their connection was cut or they have
-// started again. Testbeds that were open there stay lost.
+// started again. Testbeds that were open there stay lost. One that was switched off says nothing of it: where that turns out while the testbed
+// is opened, it is reached again, too, and the testbed is opened once more.
 func (s *Servers) Open(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
-	if err := s.reachLost(ctx); err != nil {
+	if _, err := s.reachLost(ctx); err != nil {
 		return nil, err
 	}
 	opened, err := s.Driver.Open(ctx, spec)
 	if err != nil {
-		return nil, err
+		lost, failed := s.reachLost(ctx)
+		if !lost || failed != nil {
+			return nil, errors.Join(err, failed)
+		}
+		if opened, err = s.Driver.Open(ctx, spec); err != nil {
+			return nil, err
+		}
 	}
 	return noted{opened, s}, nil
 }
 
-// reachLost reaches all machines again that were lost, at once.
-func (s *Servers) reachLost(ctx context.Context) error {
+// reachLost reaches all machines again that were lost, at once, and says whether there were any.
+func (s *Servers) reachLost(ctx context.Context) (found bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	failed := make([]error, len(s.machines))
@@ -202,6 +209,7 @@ func (s *Servers) reachLost(ctx context.Context) error {
 	for i, m := range s.machines {
 		select {
 		case <-m.Done():
+			found = true
 			group.Go(func() { failed[i] = s.reachAgain(ctx, i) })
 		default:
 		}
@@ -213,7 +221,7 @@ func (s *Servers) reachLost(ctx context.Context) error {
 			l.returned = ""
 		}
 	}
-	return errors.Join(failed...)
+	return found, errors.Join(failed...)
 }
 
 // reachAgain makes a node of a machine that was lost. What was there ends within the time of its silence at the latest, which is waited

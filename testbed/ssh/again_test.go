@@ -2,9 +2,14 @@ package ssh_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"netdelta/testbed"
 	"netdelta/testbed/ssh"
@@ -66,4 +71,48 @@ func TestGivenUp(t *testing.T) {
 		t.Errorf("a server that is gone for good: %v", err)
 	}
 	_ = s.Close() // it says so again
+}
+
+// TestLostWhileOpened: a server whose loss turns out while a testbed is opened is reached again, and the testbed opened.
+func TestLostWhileOpened(t *testing.T) {
+	t.Parallel()
+	f := newFarm(t, 2)
+	before := f.before(t)
+	s, err := ssh.Open(t.Context(), f.options())
+	must(t, err)
+	clients := clientsOf(t, f.folder)
+	for _, pid := range clients { // as if nothing came from the servers any more
+		must(t, unix.Kill(pid, unix.SIGSTOP))
+	}
+	time.AfterFunc(time.Second, func() {
+		for _, pid := range clients {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	})
+	bed, err := s.Open(t.Context(), testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "routed"})
+	must(t, err)
+	if notes := strings.Join(bed.Instruments().Notes(), "\n"); !strings.Contains(notes, "node0 was lost") || !strings.Contains(notes, "node1 was lost") {
+		t.Errorf("the notes are %s", notes)
+	}
+	must(t, errors.Join(bed.Close(), s.Close()))
+	f.unchanged(t, before, 10*time.Second)
+}
+
+// clientsOf are the processes of SSH clients with the configuration of a folder.
+func clientsOf(t *testing.T, folder string) (pids []int) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	must(t, err)
+	for _, path := range all {
+		line, _ := os.ReadFile(path) // it may have ended meanwhile
+		if strings.HasPrefix(string(line), "ssh\x00-F\x00"+filepath.Join(folder, "config")) {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			must(t, err)
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) == 0 {
+		t.Fatal("there is no SSH client")
+	}
+	return pids
 }

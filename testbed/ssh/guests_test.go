@@ -110,8 +110,8 @@ func (l *lan) tap(t *testing.T, name, at string) (end *os.File) {
 }
 
 // startServer names the cards of a guest, gives them addresses and becomes the SSH server.
-const startServer = `set -e
-name() { for d in /sys/class/net/*; do if [ "$(cat $d/address)" = "$1" ]; then ip link set ${d##*/} name $2; fi; done; }
+const startServer = `exec 2>&1; set -e
+name() { until card=$(grep -l "^$1$" /sys/class/net/*/address); do sleep 0.1; done; card=${card%%/address}; ip link set "${card##*/}" name $2; }
 name %[1]s mgmt; name %[2]s data; name %[5]s more
 ip addr add %[3]s/24 dev mgmt; ip link set mgmt up
 ip addr add %[4]s/24 dev data; ip link set data up
@@ -127,7 +127,12 @@ func (g *guests) boot(t *testing.T, n int) error {
 	}
 	g.booted[n] = b
 	text := fmt.Sprintf(startServer, guestMAC(n, 0), guestMAC(n, 1), g.names[n], g.data(n), guestMAC(n, 2))
-	_, err = b.Exec(context.WithoutCancel(t.Context()), vm.Command{Path: "/bin/sh", Args: []string{"-c", text}})
+	log, err := os.Create(filepath.Join(g.folder, fmt.Sprintf("server%d", n), "log"))
+	if err != nil {
+		return err
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	_, err = b.Exec(context.WithoutCancel(t.Context()), vm.Command{Path: "/bin/sh", Args: []string{"-c", text}, Stdout: log})
 	return err
 }
 
