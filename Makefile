@@ -101,7 +101,7 @@ generated: ## see that what is generated is as its sources say
 	@scripts/generated.sh
 
 .PHONY: lint
-lint: ## gofmt, go vet, go mod tidy, staticcheck, golangci-lint, govulncheck
+lint: ## gofmt, go mod tidy, golangci-lint with go vet and staticcheck, govulncheck
 	@scripts/lint.sh
 
 .PHONY: fuzz

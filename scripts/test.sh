@@ -99,7 +99,7 @@ export GORACE=atexit_sleep_ms=0
 
 # events KIND PACKAGES... [-test.run=PATTERN PACKAGE] prints the events of tests: those of all packages, or those that the pattern finds.
 events() {
-	# go vet is a step of `make lint`. What debuggers need takes a linker a third of its time, and there are a hundred programs to link.
+	# go vet is part of `make lint`. What debuggers need takes a linker a third of its time, and there are a hundred programs to link.
 	local kind=$1 pattern=. flags=(-json -vet=off -count=1 -ldflags=-w -timeout "${NETDELTA_TEST_TIMEOUT:-30m}")
 	shift
 	if [[ $kind == guests ]]; then pattern=InGuest; fi

@@ -9,7 +9,6 @@ tool (
 	github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	golang.org/x/vuln/cmd/govulncheck
 	gotest.tools/gotestsum
-	honnef.co/go/tools/cmd/staticcheck
 )
 
 require (
