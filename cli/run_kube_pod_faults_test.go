@@ -14,7 +14,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -151,8 +150,7 @@ func execIn(t *testing.T, c *kube.Cluster, pod, command string) (testbed.Process
 // evict has a pod evicted, and returns its name.
 func evict(t *testing.T, c *kube.Cluster, name string) string {
 	t.Helper()
-	e := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Namespace}, DeleteOptions: &metav1.DeleteOptions{}}
-	if err := kubetest.All(t, c.REST).PolicyV1().Evictions(c.Namespace).Evict(t.Context(), e); err != nil {
+	if err := kubetest.Evict(t.Context(), c.API, c.Namespace, name); err != nil {
 		t.Fatal(err)
 	}
 	return name

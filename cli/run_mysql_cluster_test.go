@@ -23,7 +23,6 @@ import (
 	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/testbed/kube"
-	"netdelta/testbed/kube/kubetest"
 )
 
 // databaseServer is a MariaDB that somebody else runs, as strict as a node of a Galera cluster and with its numbers of rows. It says each second
@@ -74,9 +73,9 @@ func serveDatabase(t *testing.T, c *kube.Cluster) {
 // awaitNoTables waits until the database says that there are no tables.
 func awaitNoTables(t *testing.T, c *kube.Cluster) {
 	t.Helper()
-	last, from := int64(1), metav1.Now()
+	o := corev1.PodLogOptions{TailLines: new(int64(1)), SinceTime: new(metav1.Now())}
 	for deadline := time.Now().Add(patience); ; time.Sleep(500 * time.Millisecond) {
-		said, err := kubetest.All(t, c.REST).CoreV1().Pods(c.Namespace).GetLogs("db", &corev1.PodLogOptions{TailLines: &last, SinceTime: &from}).DoRaw(t.Context())
+		said, err := c.API.REST.Get().Namespace(c.Namespace).Resource("pods").Name("db").SubResource("log").VersionedParams(&o, c.API.Parameters).DoRaw(t.Context())
 		if err == nil && strings.TrimSpace(string(said)) == "tables: none" {
 			return
 		}

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,10 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 
 	"netdelta/testbed/kube/kubetest"
 )
@@ -66,15 +64,15 @@ func TestFailureReason(t *testing.T) {
 		Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status.",
 	}}}}
 	at := ContainerRef{Namespace: "measured", Pod: "p"}
-	gone := &Cluster{API: kubetest.API(fake.NewClientset(lost)), Namespace: "measured"}
+	gone := &Cluster{API: kubetest.API(t, lost), Namespace: "measured"}
 	if got := gone.failureReason(t.Context(), at, 0); got != "its pod was deleted" {
 		t.Errorf("got %q", got)
 	}
-	away := &Cluster{API: kubetest.API(fake.NewClientset(lost, up)), Namespace: "measured"}
+	away := &Cluster{API: kubetest.API(t, lost, up), Namespace: "measured"}
 	if got := away.failureReason(t.Context(), at, 0); !strings.HasPrefix(got, "its node w1 is not ready: NodeStatusUnknown") {
 		t.Errorf("got %q", got)
 	}
-	homeless := &Cluster{API: kubetest.API(fake.NewClientset(up)), Namespace: "measured"}
+	homeless := &Cluster{API: kubetest.API(t, up), Namespace: "measured"}
 	if got := homeless.failureReason(t.Context(), at, 0); got != "its node w1 is no longer there" {
 		t.Errorf("got %q", got)
 	}
@@ -83,12 +81,17 @@ func TestFailureReason(t *testing.T) {
 // TestFailureReasonSeenOnce: that a pod was seen to run is not taken back when it can be seen no more.
 func TestFailureReasonSeenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := fake.NewClientset(podWith(corev1.PodStatus{Phase: corev1.PodRunning}), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}})
-		c, looks := &Cluster{API: kubetest.API(api), Namespace: "measured"}, 0
-		api.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-			looks++
-			return looks > 2, nil, errors.New("would exceed context deadline")
-		})
+		api, looks := kubetest.NewServer(podWith(corev1.PodStatus{Phase: corev1.PodRunning}), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}}), 0
+		c := &Cluster{API: api.API(t), Namespace: "measured"}
+		api.Refuse = func(_, resource, _ string) error {
+			if resource != "pods" {
+				return nil
+			}
+			if looks++; looks <= 2 {
+				return nil
+			}
+			return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "would exceed context deadline"}}
+		}
 		if got := c.failureReason(t.Context(), ContainerRef{Namespace: "measured", Pod: "p"}, 0); got != stillRuns || looks < 3 {
 			t.Errorf("after %d looks: %q", looks, got)
 		}
@@ -106,7 +109,7 @@ func TestObstacle(t *testing.T) {
 			Type: corev1.NodeReady, Status: ready, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status.",
 		}}}}
 	}
-	l.cluster.API = kubetest.API(fake.NewClientset(node("w1", corev1.ConditionTrue), node("w2", corev1.ConditionUnknown)))
+	l.cluster.API = kubetest.API(t, node("w1", corev1.ConditionTrue), node("w2", corev1.ConditionUnknown))
 	waiting := func(reason, message string) *corev1.Pod {
 		return podWith(corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: container(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}})})
 	}

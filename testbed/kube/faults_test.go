@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -147,7 +146,7 @@ func TestLostOnCluster(t *testing.T) {
 	}{
 		{"deleted", func(name string) error { return c.API.Pods(c.Namespace).Delete(t.Context(), name, none) }, []string{"deleted"}},
 		{"evicted", func(name string) error {
-			return kubetest.All(t, c.REST).PolicyV1().Evictions(c.Namespace).Evict(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Namespace}, DeleteOptions: &metav1.DeleteOptions{}})
+			return kubetest.Evict(t.Context(), c.API, c.Namespace, name)
 		}, []string{"deleted", "taken away"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {

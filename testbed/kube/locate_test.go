@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"netdelta/result"
 	"netdelta/testbed"
@@ -20,13 +19,13 @@ func TestLocate(t *testing.T) {
 	named := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}}
 	}
-	c := &Cluster{Name: "test", Namespace: "own", API: kubetest.API(fake.NewClientset(
+	c := &Cluster{Name: "test", Namespace: "own", API: kubetest.API(t,
 		&corev1.Service{ObjectMeta: named("web")}, &corev1.Service{ObjectMeta: named("db")}, &corev1.Service{ObjectMeta: named("idle")},
 		&corev1.Service{ObjectMeta: named("away"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.com"}},
 		&discoveryv1.EndpointSlice{ObjectMeta: named("web"), Endpoints: []discoveryv1.Endpoint{{NodeName: &w1}, {NodeName: &w2, Conditions: discoveryv1.EndpointConditions{Ready: &no}}}},
 		&discoveryv1.EndpointSlice{ObjectMeta: named("db"), Endpoints: []discoveryv1.Endpoint{{NodeName: &w1, Hostname: &hostname}, {NodeName: &w2, Conditions: discoveryv1.EndpointConditions{Ready: &yes}}}},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w2"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Address: "10.0.0.2"}}}},
-	))}
+	)}
 	for host, want := range map[string]string{
 		"web.shop.svc": "w1", "web.shop": "w1", "web.shop.svc.cluster.local": "w1", "db.shop.svc": "w1,w2", "db-0.db.shop.svc": "w1", "10.0.0.2": "w2",
 	} {

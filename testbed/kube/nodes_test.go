@@ -8,9 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 
 	"netdelta/testbed/kube/kubetest"
 )
@@ -61,15 +58,14 @@ func TestCandidates(t *testing.T) {
 // TestChoose: all testbeds of a run take the same nodes, as long as these take pods.
 func TestChoose(t *testing.T) {
 	w1, w2, w3 := node("w1", ""), node("w2", ""), node("w3", "")
-	api := fake.NewClientset(&w1, &w2, &w3)
-	d := &Driver{cluster: &Cluster{API: kubetest.API(api)}, launcher: launcherWith(t, Options{})}
+	d := &Driver{cluster: &Cluster{API: kubetest.API(t, &w1, &w2, &w3)}, launcher: launcherWith(t, Options{})}
 	for range 2 {
 		if got, err := d.Choose(t.Context(), 2); err != nil || !slices.Equal(got, []string{"w1", "w2"}) {
 			t.Errorf("got %v, %v", got, err)
 		}
 	}
 	unready(&w1)
-	if _, err := api.CoreV1().Nodes().Update(t.Context(), &w1, metav1.UpdateOptions{}); err != nil {
+	if _, err := d.cluster.API.Nodes.Update(t.Context(), &w1, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := d.Choose(t.Context(), 2); err != nil || !slices.Equal(got, []string{"w2", "w3"}) {
@@ -92,8 +88,8 @@ func TestSlots(t *testing.T) {
 	foreign := other.DeepCopy()
 	foreign.Namespace = "another"
 	foreign.Annotations = map[string]string{annotationPorts: portsText(first+10, first+19)}
-	api := fake.NewClientset(other, foreign)
-	l.cluster.API = kubetest.API(api)
+	api := kubetest.NewServer(other, foreign)
+	l.cluster.API = api.API(t)
 	take := func() int {
 		t.Helper()
 		slot, err := d.takeSlot(t.Context())
@@ -111,9 +107,12 @@ func TestSlots(t *testing.T) {
 		got[slot] = true
 	}
 	// Who may not look into other namespaces looks into his own.
-	api.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		return a.GetNamespace() == "", nil, apierrors.NewForbidden(corev1.Resource("pods"), "", nil)
-	})
+	api.Refuse = func(_, _, namespace string) error {
+		if namespace == "" {
+			return apierrors.NewForbidden(corev1.Resource("pods"), "", nil)
+		}
+		return nil
+	}
 	if slot := take(); slot != start+1 {
 		t.Errorf("slot %d, want the one that a run in another namespace has", slot)
 	}

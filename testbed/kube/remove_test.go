@@ -10,10 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 
 	"netdelta/testbed/kube/kubetest"
 )
@@ -25,10 +22,7 @@ func TestHeld(t *testing.T) {
 		pod := podWith(corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: container(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})})
 		pod.Labels, pod.Finalizers = run.Labels(RoleServer), []string{"example.org/keep"}
 		pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-		api := fake.NewClientset(pod)
-		c := &Cluster{API: kubetest.API(api), Namespace: "measured"}
-		// It goes when its finalizers do.
-		api.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
+		c := &Cluster{API: kubetest.API(t, pod), Namespace: "measured"}
 		for what, remove := range map[string]func() error{
 			"pod": func() error { return c.deletePod("measured", "p") },
 			"run": func() error {

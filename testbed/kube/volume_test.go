@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"netdelta/result"
 	"netdelta/testbed"
@@ -46,9 +45,9 @@ func TestVolumesOfClients(t *testing.T) {
 	if len(claims) != 2 {
 		t.Errorf("the claims are %v", claims)
 	}
-	bed.driver.cluster.API = kubetest.API(fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}, Status: corev1.NodeStatus{
+	bed.driver.cluster.API = kubetest.API(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}, Status: corev1.NodeStatus{
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-	}}))
+	}})
 	if err := bed.driver.claimable(t.Context(), spec); !errors.Is(err, testbed.ErrUnsupported) || !strings.Contains(err.Error(), "needs 2 nodes that take pods, of which there are 1") {
 		t.Errorf("a cluster of one node: %v", err)
 	}
@@ -59,7 +58,7 @@ func TestStored(t *testing.T) {
 	named := func(name, provisioner string) *storagev1.StorageClass {
 		return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner}
 	}
-	d := &Driver{cluster: &Cluster{Name: "test", API: kubetest.API(fake.NewClientset(named("fast", "rbd.csi.example"), named("local", noProvisioner)))}}
+	d := &Driver{cluster: &Cluster{Name: "test", API: kubetest.API(t, named("fast", "rbd.csi.example"), named("local", noProvisioner))}}
 	for class, want := range map[string]string{"fast": "made by rbd.csi.example", "local": "were made beforehand"} {
 		if says, err := d.Stored(t.Context(), testbed.Volume{Class: class}); err != nil || len(says) != 2 || says[0] != mountedByNodes || !strings.Contains(says[1], want) {
 			t.Errorf("%s: %q, %v", class, says, err)
@@ -68,7 +67,7 @@ func TestStored(t *testing.T) {
 	if _, err := d.Stored(t.Context(), testbed.Volume{Class: "fest"}); err == nil || !strings.Contains(err.Error(), `did you mean "fast"?; there are: fast, local`) {
 		t.Errorf("a class that is not there: %v", err)
 	}
-	d.cluster.API = kubetest.API(fake.NewClientset())
+	d.cluster.API = kubetest.API(t)
 	if _, err := d.Stored(t.Context(), testbed.Volume{Class: "fast"}); err == nil || !strings.Contains(err.Error(), "no StorageClass at all") {
 		t.Errorf("without any: %v", err)
 	}
@@ -125,7 +124,8 @@ func TestPending(t *testing.T) {
 	pod.Spec.SecurityContext, pod.Spec.Containers = &corev1.PodSecurityContext{}, make([]corev1.Container, 1)
 	mountClaim(&pod.Spec, "c")
 	said := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "measured", Name: "e"}, Type: corev1.EventTypeWarning, Reason: "ProvisioningFailed", Message: "no pool"}
-	c := &Cluster{Namespace: "measured", API: kubetest.API(fake.NewClientset(claim, said))}
+	said.InvolvedObject = corev1.ObjectReference{Kind: "PersistentVolumeClaim", Name: "c"}
+	c := &Cluster{Namespace: "measured", API: kubetest.API(t, claim, said)}
 	ask := func(waited time.Duration, vain bool, want string) {
 		t.Helper()
 		hopeless, why := c.pending(t.Context(), pod, waited)
@@ -142,11 +142,11 @@ func TestPending(t *testing.T) {
 	ask(unscheduledWithin/2, false, "the scheduler says: node(s) didn't find")
 	ask(unscheduledWithin+time.Second, true, "--nodes")
 	claim.Status.Phase = corev1.ClaimLost
-	c.API = kubetest.API(fake.NewClientset(claim))
+	c.API = kubetest.API(t, claim)
 	ask(0, true, "has lost its volume")
 	claim.Status.Phase = corev1.ClaimBound
-	c.API = kubetest.API(fake.NewClientset(claim))
+	c.API = kubetest.API(t, claim)
 	ask(claimWithin*2, false, "")
-	c.API = kubetest.API(fake.NewClientset())
+	c.API = kubetest.API(t)
 	ask(0, true, "deleted by somebody else")
 }

@@ -133,7 +133,7 @@ func (s *supervisor) routePeers(m *member) error {
 // inEffect says what is still missing until a node is on a CNI.
 func (s *supervisor) inEffect(ctx context.Context, m *member, c CNI) error {
 	if c != Bridge {
-		n, err := s.api.CoreV1().Nodes().Get(ctx, m.name, metav1.GetOptions{})
+		n, err := s.api.Nodes.Get(ctx, m.name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -264,13 +264,13 @@ func (s *supervisor) forget(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.api.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = s.api.Nodes.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
 }
 
 // ready says so unless a node is ready for pods.
 func (s *supervisor) ready(ctx context.Context, m *member) error {
-	n, err := s.api.CoreV1().Nodes().Get(ctx, m.name, metav1.GetOptions{})
+	n, err := s.api.Nodes.Get(ctx, m.name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (s *supervisor) enterCalico(ctx context.Context, c CNI) error {
 			if peer == m {
 				return nil
 			}
-			n, err := s.api.CoreV1().Nodes().Get(ctx, peer.name, metav1.GetOptions{})
+			n, err := s.api.Nodes.Get(ctx, peer.name, metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
@@ -96,7 +96,7 @@ func (s *supervisor) meshed(m *member) error {
 // poolCalico has the pool of addresses say how packets travel in a mode. It reports whether there is none yet.
 func (s *supervisor) poolCalico(ctx context.Context, c CNI) (fresh bool, err error) {
 	patch := fmt.Sprintf(`{"spec":{"vxlanMode":%q}}`, c.encapsulates())
-	err = s.api.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(calicoPool).Body([]byte(patch)).Do(ctx).Error()
+	err = s.api.REST.Patch(types.MergePatchType).AbsPath(calicoPool).Body([]byte(patch)).Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}

@@ -44,7 +44,7 @@ func (s *supervisor) awaitProxies(ctx context.Context, mode Proxy) error {
 
 // publish writes a ConfigMap of the cluster's own parts, in place of what it had.
 func (s *supervisor) publish(ctx context.Context, name string, data map[string]string) error {
-	maps := s.api.CoreV1().ConfigMaps(metav1.NamespaceSystem)
+	maps := s.api.ConfigMaps(metav1.NamespaceSystem)
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
 	_, err := maps.Create(ctx, object, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -83,7 +83,7 @@ func get(ctx context.Context, space *netns.Namespace, url string) (string, error
 // switchProxy restarts kube-proxy in each node with another mode, which also removes the rules of the old one, or ends it.
 func (s *supervisor) switchProxy(ctx context.Context, mode Proxy) error {
 	if mode == NoProxy {
-		if err := s.api.CoreV1().ConfigMaps(metav1.NamespaceSystem).Delete(ctx, serviceProxy, metav1.DeleteOptions{}); err != nil {
+		if err := s.api.ConfigMaps(metav1.NamespaceSystem).Delete(ctx, serviceProxy, metav1.DeleteOptions{}); err != nil {
 			return err
 		}
 	}
@@ -167,7 +167,7 @@ var definition []byte
 
 // define makes the kind of object that describes secondary networks, unless it is there, and waits until it can be used.
 func (s *supervisor) define(ctx context.Context) error {
-	api := s.api.CoreV1().RESTClient()
+	api := s.api.REST
 	err := api.Post().AbsPath(definitions).SetHeader("Content-Type", "application/json").Body(definition).Do(ctx).Error()
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("define secondary networks: %w", err)

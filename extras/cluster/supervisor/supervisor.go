@@ -20,13 +20,13 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"netdelta/extras/cluster/image"
 	"netdelta/extras/cluster/node"
 	"netdelta/extras/cluster/pki"
 	"netdelta/internal/netns"
+	"netdelta/testbed/kube/client"
 )
 
 // NodeVerb is the argument by which the supervisor starts its own program as process 1 of a node. The node's name follows.
@@ -46,7 +46,7 @@ type supervisor struct {
 
 	secrets *secrets
 	members []*member // the first is the control plane's
-	api     kubernetes.Interface
+	api     *client.API
 }
 
 // member is a node of the cluster.
@@ -238,11 +238,11 @@ func (s *supervisor) startControlPlane(ctx context.Context) error {
 		return err
 	}
 	config.QPS, config.Burst = 100, 100
-	if s.api, err = kubernetes.NewForConfig(config); err != nil {
+	if s.api, err = client.New(config, nil); err != nil {
 		return err
 	}
 	if err := until(ctx, "the API server", func(ctx context.Context) error {
-		return s.api.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+		return s.api.REST.Get().AbsPath("/readyz").Do(ctx).Error()
 	}); err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (s *supervisor) register(ctx context.Context) error {
 		return err
 	}
 	return s.await(ctx, "node %s to be registered", func(ctx context.Context, m *member) error {
-		n, err := s.api.CoreV1().Nodes().Get(ctx, m.name, metav1.GetOptions{})
+		n, err := s.api.Nodes.Get(ctx, m.name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -292,7 +292,7 @@ func (s *supervisor) awaitReady(ctx context.Context) error {
 		return err
 	}
 	return until(ctx, "the account of pods", func(ctx context.Context) error {
-		_, err := s.api.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
+		_, err := s.api.ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
 }

@@ -17,7 +17,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 
 	"netdelta/internal/owner"
@@ -37,7 +36,7 @@ func newSite(t *testing.T) *site {
 	t.Helper()
 	dir := t.TempDir()
 	s := &site{
-		cluster: &kube.Cluster{API: kubetest.API(fake.NewClientset()), REST: &rest.Config{Host: "https://192.0.2.1"}, Name: "here", Namespace: "default"},
+		cluster: &kube.Cluster{API: kubetest.API(t), REST: &rest.Config{Host: "https://192.0.2.1"}, Name: "here", Namespace: "default"},
 		state:   filepath.Join(dir, "state"), folder: filepath.Join(dir, "run"), log: filepath.Join(dir, "log"),
 	}
 	t.Setenv("LOG", s.log)

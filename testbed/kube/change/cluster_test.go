@@ -20,7 +20,6 @@ import (
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
 	"netdelta/testbed/kube/change"
-	"netdelta/testbed/kube/kubetest"
 )
 
 // onCluster is a site on a real cluster, in a namespace of its own that also has the Lease.
@@ -119,7 +118,7 @@ func TestManifestsOnCluster(t *testing.T) {
 	if m := mode(); m["mode"] != "host-gw" || m["mtu"] != "1500" {
 		t.Errorf("after it: %v", m)
 	}
-	if _, err := kubetest.All(t, s.cluster.REST).Discovery().ServerResourcesForGroupVersion(config.Namespace + ".example.org/v1"); !apierrors.IsNotFound(err) {
+	if err := s.cluster.API.REST.Get().AbsPath("/apis/" + config.Namespace + ".example.org/v1").Do(t.Context()).Error(); !apierrors.IsNotFound(err) {
 		t.Errorf("the kind is still there: %v", err)
 	}
 }

@@ -27,7 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
-	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 )
@@ -73,35 +72,6 @@ type Resource[T, L any] interface {
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 	Get(ctx context.Context, name string, o metav1.GetOptions) (T, error)
 	List(ctx context.Context, o metav1.ListOptions) (L, error)
-}
-
-// pointer is *T, which is an object or a list of objects.
-type pointer[T any] interface {
-	*T
-	runtime.Object
-}
-
-type object[T any] interface {
-	pointer[T]
-	metav1.Object
-}
-
-// group speaks to the server of one group in one version.
-type group struct {
-	client rest.Interface
-	codec  runtime.ParameterCodec
-}
-
-// in is a resource whose objects are in namespaces, or in none: "".
-func in[T, L any, P object[T], Q pointer[L]](g group, name string) func(namespace string) Resource[P, Q] {
-	return func(namespace string) Resource[P, Q] {
-		return gentype.NewClientWithList(name, g.client, g.codec, namespace, func() P { return new(T) }, func() Q { return new(L) }, gentype.PrefersProtobuf[P]())
-	}
-}
-
-// creator makes objects that are questions.
-func creator[T any, P object[T]](g group, name string) Creator[P] {
-	return gentype.NewClient(name, g.client, g.codec, "", func() P { return new(T) }, gentype.PrefersProtobuf[P]())
 }
 
 // New prepares to speak to the server of a configuration; h is nil where the configuration says how to.
@@ -157,8 +127,8 @@ func New(c *rest.Config, h *http.Client) (*API, error) {
 		StorageClasses:           in[storagev1.StorageClass, storagev1.StorageClassList](group(storagev1.SchemeGroupVersion), "storageclasses")(""),
 		EndpointSlices:           in[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList](group(discoveryv1.SchemeGroupVersion), "endpointslices"),
 		Leases:                   in[coordinationv1.Lease, coordinationv1.LeaseList](group(coordinationv1.SchemeGroupVersion), "leases"),
-		SelfSubjectAccessReviews: creator[authorizationv1.SelfSubjectAccessReview](group(authorizationv1.SchemeGroupVersion), "selfsubjectaccessreviews"),
-		SelfSubjectReviews:       creator[authenticationv1.SelfSubjectReview](group(authenticationv1.SchemeGroupVersion), "selfsubjectreviews"),
+		SelfSubjectAccessReviews: kind[authorizationv1.SelfSubjectAccessReview, *authorizationv1.SelfSubjectAccessReview]{group(authorizationv1.SchemeGroupVersion), "selfsubjectaccessreviews", ""},
+		SelfSubjectReviews:       kind[authenticationv1.SelfSubjectReview, *authenticationv1.SelfSubjectReview]{group(authenticationv1.SchemeGroupVersion), "selfsubjectreviews", ""},
 		REST:                     core.client,
 		Parameters:               codec,
 	}, err

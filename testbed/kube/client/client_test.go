@@ -7,9 +7,12 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
 
@@ -18,6 +21,9 @@ func serve(t *testing.T, answers map[string]string) *API {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, ok := answers[r.Method+" "+r.URL.Path]
 		w.Header().Set("Content-Type", "application/json")
+		if kind := r.Header.Get("Content-Type"); r.Method == http.MethodPost && kind != runtime.ContentTypeProtobuf {
+			t.Errorf("what is made is sent as %q, which is long", kind)
+		}
 		if !ok {
 			w.WriteHeader(http.StatusNotFound)
 			answer = `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}`
@@ -40,11 +46,19 @@ func serve(t *testing.T, answers map[string]string) *API {
 
 func TestObjects(t *testing.T) {
 	a := serve(t, map[string]string{
-		"GET /api/v1/namespaces/n/pods/p": `{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}}`,
-		"GET /api/v1/nodes":               `{"kind": "NodeList", "apiVersion": "v1", "items": [{"metadata": {"name": "w1"}}]}`,
-		"GET /version":                    `{"gitVersion": "v1.34.4"}`,
+		"GET /api/v1/namespaces/n/pods/p":          `{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}}`,
+		"GET /api/v1/nodes":                        `{"kind": "NodeList", "apiVersion": "v1", "items": [{"metadata": {"name": "w1"}}]}`,
+		"PATCH /api/v1/namespaces/n/pods/p/status": `{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "patched"}}`,
+		"POST /api/v1/nodes":                       `{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "made"}}`,
+		"GET /version":                             `{"gitVersion": "v1.34.4"}`,
 	})
 	if p, err := a.Pods("n").Get(t.Context(), "p", metav1.GetOptions{}); err != nil || p.Name != "p" {
+		t.Errorf("got %v, %v", p, err)
+	}
+	if n, err := a.Nodes.Create(t.Context(), &corev1.Node{}, metav1.CreateOptions{}); err != nil || n.Name != "made" {
+		t.Errorf("got %v, %v", n, err)
+	}
+	if p, err := a.Pods("n").Patch(t.Context(), "p", types.MergePatchType, []byte("{}"), metav1.PatchOptions{}, "status"); err != nil || p.Name != "patched" {
 		t.Errorf("got %v, %v", p, err)
 	}
 	if _, err := a.Pods("n").Get(t.Context(), "other", metav1.GetOptions{}); !apierrors.IsNotFound(err) {

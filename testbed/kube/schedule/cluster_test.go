@@ -6,15 +6,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/restmapper"
 
 	"netdelta/internal/require"
 	"netdelta/testbed/kube"
-	"netdelta/testbed/kube/kubetest"
 )
 
 // cluster is the one that tests are given, with a namespace for this test that holds pods to Pod Security "restricted".
@@ -48,19 +44,17 @@ func TestManifestOnCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kubetest.All(t, c.REST).Discovery()))
 	strict := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
 	for _, o := range []Options{usual(), rich()} {
 		o.Namespace = c.Namespace
 		for _, object := range objects(t, written(t, o)) {
-			kind := object.GroupVersionKind()
-			mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+			resource, namespaced, err := c.API.Find(t.Context(), object.GroupVersionKind())
 			if err != nil {
 				t.Fatal(err)
 			}
-			var at dynamic.ResourceInterface = client.Resource(mapping.Resource)
-			if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-				at = client.Resource(mapping.Resource).Namespace(c.Namespace)
+			var at dynamic.ResourceInterface = client.Resource(resource)
+			if namespaced {
+				at = client.Resource(resource).Namespace(c.Namespace)
 			}
 			if _, err := at.Create(t.Context(), object, strict); err != nil {
 				t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -11,13 +12,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"netdelta/internal/require"
 	"netdelta/testbed/kube"
 	kubeclient "netdelta/testbed/kube/client"
-	"netdelta/testbed/kube/kubetest"
 )
 
 // onCluster is the cluster of the tests, with a namespace of this test's own that enforces a Pod Security level.
@@ -160,46 +162,30 @@ func TestRightsOnCluster(t *testing.T) {
 // give makes what a manifest has that is not there yet, and takes it away with the test.
 func give(t *testing.T, cluster *kube.Cluster, manifest string) {
 	t.Helper()
-	api := kubetest.All(t, cluster.REST).RbacV1()
 	for _, o := range documents(t, manifest) {
-		// What is of the cluster, and of system namespaces, has the test's name as well: several tests may run at once.
 		switch o := o.(type) {
-		case *rbacv1.Role:
-			o.Name += "-" + cluster.Namespace
-			made(t, o, api.Roles(o.Namespace))
 		case *rbacv1.RoleBinding:
-			o.Name += "-" + cluster.Namespace
 			o.RoleRef.Name += "-" + cluster.Namespace
-			made(t, o, api.RoleBindings(o.Namespace))
-		case *rbacv1.ClusterRole:
-			o.Name += "-" + cluster.Namespace
-			made(t, o, api.ClusterRoles())
 		case *rbacv1.ClusterRoleBinding:
-			o.Name += "-" + cluster.Namespace
 			o.RoleRef.Name += "-" + cluster.Namespace
-			made(t, o, api.ClusterRoleBindings())
 		}
-	}
-}
-
-// maker makes and removes objects of one kind.
-type maker[T any] interface {
-	Create(ctx context.Context, object T, options metav1.CreateOptions) (T, error)
-	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
-}
-
-func made[T metav1.Object](t *testing.T, object T, by maker[T]) {
-	t.Helper()
-	name := object.GetName()
-	switch _, err := by.Create(t.Context(), object, metav1.CreateOptions{}); {
-	case err != nil && strings.Contains(err.Error(), "already exists"):
-		return
-	case err != nil:
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := by.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
+		// What is of the cluster, and of system namespaces, has the test's name as well: several tests may run at once.
+		object, kind := o.(metav1.Object), o.GetObjectKind().GroupVersionKind()
+		object.SetName(object.GetName() + "-" + cluster.Namespace)
+		text, err := json.Marshal(o)
+		require.NoError(t, err)
+		resource, _ := meta.UnsafeGuessKindToResource(kind)
+		client, group := cluster.API.REST, "/apis/"+kind.GroupVersion().String()
+		about := func(r *rest.Request) *rest.Request {
+			return r.AbsPath(group).NamespaceIfScoped(object.GetNamespace(), object.GetNamespace() != "").Resource(resource.Resource)
 		}
-	})
+		err = about(client.Post()).SetHeader("Content-Type", "application/json").Body(text).Do(t.Context()).Error()
+		if apierrors.IsAlreadyExists(err) {
+			continue
+		}
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			require.NoError(t, about(client.Delete()).Name(object.GetName()).Do(context.WithoutCancel(t.Context())).Error())
+		})
+	}
 }

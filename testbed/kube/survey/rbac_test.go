@@ -2,6 +2,7 @@ package survey
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"path/filepath"
 	"slices"
@@ -12,9 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/kubernetes/scheme"
 
+	"netdelta/internal/require"
 	"netdelta/report/reporttest"
 )
 
@@ -23,6 +25,9 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // documents reads the objects of a manifest as the API server would, refusing fields that there are not.
 func documents(t *testing.T, manifest string) []runtime.Object {
 	t.Helper()
+	known := runtime.NewScheme()
+	require.NoError(t, errors.Join(rbacv1.AddToScheme(known), corev1.AddToScheme(known)))
+	decoder := serializer.NewCodecFactory(known, serializer.EnableStrict).UniversalDeserializer()
 	var all []runtime.Object
 	for part := range bytes.SplitSeq([]byte(manifest), []byte("\n---\n")) {
 		text, err := yaml.ToJSON(part)
@@ -32,7 +37,7 @@ func documents(t *testing.T, manifest string) []runtime.Object {
 		if string(text) == "null" {
 			continue
 		}
-		o, _, err := scheme.Codecs.UniversalDeserializer().Decode(text, nil, nil)
+		o, _, err := decoder.Decode(text, nil, nil)
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, part)
 		}
