@@ -121,7 +121,7 @@ func TestFlame(t *testing.T) {
 			}
 		}
 		folded, err := os.ReadFile(filepath.Join(u.dir, "profiles", "udp-tun.folded"))
-		// Most ticks of a tunnel's program are of what it writes, and those of a node outnumber those of a pod.
+		// Most ticks of a tunnel's program are of what it writes, and a node has more ticks than a pod.
 		if err != nil || !strings.Contains(string(folded), "tun_get_user") || !strings.Contains(string(folded), "node0;") {
 			t.Errorf("the profile of udp-tun has none of its functions: %v", err)
 		}
