@@ -214,13 +214,11 @@ func (p Params) Headings() []string {
 		}
 		return 3
 	}
-	all := Recorded(Parameters(p.Own.Declared()...))
-	slices.SortStableFunc(all, func(a, b Parameter) int { return cmp.Compare(last(a), last(b)) })
+	given := Recorded(slices.DeleteFunc(Parameters(p.Own.Declared()...), func(d Parameter) bool { return d.Heading(p) == "" }))
+	slices.SortStableFunc(given, func(a, b Parameter) int { return cmp.Compare(last(a), last(b)) })
 	var texts []string
-	for _, d := range all {
-		if text := d.Heading(p); text != "" {
-			texts = append(texts, text)
-		}
+	for _, d := range given {
+		texts = append(texts, d.Heading(p))
 	}
 	return texts
 }

@@ -6,8 +6,21 @@ import (
 	"testing"
 
 	"netdelta/insight"
+	"netdelta/report/browsertest"
 	"netdelta/result"
 )
+
+// TestInBrowser looks at pages as readers see them: each test has a page of its own, all of them in one browser.
+func TestInBrowser(t *testing.T) {
+	browser := browsertest.Start(t)
+	for name, test := range map[string]func(*testing.T, *browsertest.Browser){
+		"drawn": testDrawn, "odd runs": testOddRunsDrawn, "a crowd": testCrowdDrawn, "hostile": testHostilePage, "without scripts": testReadWithoutScripts,
+		"ranking": testRankingFirst, "otherwise": testOtherwise, "sliders": testRequestSliders, "goals": testGoalsOnPage, "functions": testFunctionsOnPage,
+		"behind": testBehindInBrowser, "filters": testFilters, "readouts": testReadouts, "sorted": testSorted, "printed": testPrinted, "accessible": testAccessible,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, browser.Another(t)) })
+	}
+}
 
 // written writes a run's report into a folder that ends with the test.
 func written(t testing.TB, run result.Run, trials []result.Trial, options ...Option) string {

@@ -14,9 +14,9 @@ import (
 	"netdelta/result"
 )
 
-// TestOtherwise: a ranking is shown in differences, in values, and against another network, as the record has it; the address keeps it.
-func TestOtherwise(t *testing.T) {
-	b := opened(t)
+// testOtherwise: a ranking is shown in differences, in values, and against another network, as the record has it; the address keeps it.
+func testOtherwise(t *testing.T, b *browsertest.Browser) {
+	opened(t, b)
 	rows := func() []string {
 		return visible(b, ".ranking tbody tr", "[1, 3, 4, 5].map((i) => (e.cells[i].querySelector('b') || e.cells[i]).textContent).join('; ')")
 	}
@@ -66,14 +66,13 @@ func TestOtherwise(t *testing.T) {
 	if again := rows(); !slices.Equal(again, got) {
 		t.Errorf("after the page was loaded again stand %q, want %q", again, got)
 	}
-	b.Accessible()
+	b.Accessible("html")
 	b.Quiet()
 }
 
-// TestRequestSliders: for any request that the reader chooses, the page says what show --request says.
-func TestRequestSliders(t *testing.T) {
+// testRequestSliders: for any request that the reader chooses, the page says what show --request says.
+func testRequestSliders(t *testing.T, b *browsertest.Browser) {
 	run, trials := usual().run(t)
-	b := browsertest.Start(t)
 	b.Open(written(t, run, trials))
 	for _, c := range []struct {
 		at, calls string
@@ -102,19 +101,18 @@ func TestRequestSliders(t *testing.T) {
 	b.Quiet()
 }
 
-// TestGoalsOnPage: what was asked of a run stands on its page, with the answer.
-func TestGoalsOnPage(t *testing.T) {
+// testGoalsOnPage: what was asked of a run stands on its page, with the answer.
+func testGoalsOnPage(t *testing.T, b *browsertest.Browser) {
 	run, trials := usual().run(t)
 	run.Goals = []result.Goal{
 		{Goal: "vxlan.p50 < +20%", Verdict: result.GoalFail, Measured: "vxlan +41%"}, {Goal: "bridge.p50 < +90%", Verdict: result.GoalPass, Measured: "bridge +14%"},
 		{Goal: "macvlan.p50 < +1%", Verdict: result.GoalUnknown, Measured: "too few builds for an interval"},
 	}
-	b := browsertest.Start(t)
 	b.View(1400, 900, "light")
 	b.Open(written(t, run, trials))
 	got := visible(b, ".goals li", "e.textContent.trim()")
 	if want := []string{"FAIL vxlan.p50 < +20% vxlan +41%", "PASS bridge.p50 < +90% bridge +14%", "UNKNOWN macvlan.p50 < +1% too few builds for an interval"}; !slices.Equal(got, want) {
 		t.Errorf("the goals are %q, want %q", got, want)
 	}
-	b.Accessible()
+	b.Accessible(".goals")
 }

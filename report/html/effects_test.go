@@ -25,9 +25,9 @@ func crowd() world {
 	return w
 }
 
-// TestCrowdDrawn looks at the page of many networks under conditions: it is sound on a phone and on a desk, each effect has its
+// testCrowdDrawn looks at the page of many networks under conditions: it is sound on a phone and on a desk, each effect has its
 // table, and what lies far beyond all others is cut and marked.
-func TestCrowdDrawn(t *testing.T) {
+func testCrowdDrawn(t *testing.T, b *browsertest.Browser) {
 	run, trials := crowd().run(t)
 	if len(run.Effects) == 0 {
 		t.Fatal("the run has no effects")
@@ -49,8 +49,7 @@ func TestCrowdDrawn(t *testing.T) {
 	if n := strings.Count(text, `class="effect"`); n != 4 {
 		t.Errorf("the page has %d tables of effects, want one for each of two steps in each of two placements", n)
 	}
-	b := browsertest.Start(t)
-	views(func(width int64, scheme string) {
+	for width, scheme := range map[int64]string{400: "light", 760: "dark", 1400: "light"} {
 		b.View(width, 900, scheme)
 		b.Open(page)
 		browsertest.Ask[bool](b, `document.querySelectorAll('details').forEach((d) => { d.open = true; }), true`)
@@ -63,6 +62,6 @@ func TestCrowdDrawn(t *testing.T) {
 		if cut != 6 {
 			t.Errorf("at %d px, %s: %d bars are cut, want that of one network in each of 6 settings", width, scheme, cut)
 		}
-	})
+	}
 	b.Quiet()
 }

@@ -8,11 +8,10 @@ import (
 	"netdelta/report/flame"
 )
 
-// TestFunctionsOnPage: the page has the functions that differ most between two networks, and a link to the file of the graph, which it does
+// testFunctionsOnPage: the page has the functions that differ most between two networks, and a link to the file of the graph, which it does
 // not load.
-func TestFunctionsOnPage(t *testing.T) {
+func testFunctionsOnPage(t *testing.T, b *browsertest.Browser) {
 	run, trials := usual().run(t)
-	b := browsertest.Start(t)
 	b.View(1400, 900, "light")
 	b.Open(written(t, run, trials, WithFlame(&flame.Summary{
 		Page: "flame/vxlan.html", Networks: []string{"routed", "vxlan"}, Per: "transaction", Busy: []string{"9.1 µs", "12.0 µs"},
@@ -24,6 +23,6 @@ func TestFunctionsOnPage(t *testing.T) {
 	if got := visible(b, "#flame a", "e.getAttribute('href')"); len(got) != 1 || got[0] != "flame/vxlan.html" {
 		t.Errorf("the graph is linked to as %q", got)
 	}
-	b.Accessible()
+	b.Accessible("#flame")
 	b.Quiet()
 }

@@ -74,9 +74,8 @@ func TestBehindIsShown(t *testing.T) {
 }
 
 // In a browser the part is there in all widths, and nothing is wider than the page.
-func TestBehindInBrowser(t *testing.T) {
+func testBehindInBrowser(t *testing.T, b *browsertest.Browser) {
 	run, trials := stored(t)
-	b := browsertest.Start(t)
 	page := written(t, run, trials)
 	views(func(width int64, scheme string) {
 		b.View(width, 900, scheme)

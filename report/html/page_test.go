@@ -50,12 +50,11 @@ func views(f func(width int64, scheme string)) {
 	}
 }
 
-// TestDrawn looks at the page of a run with something of everything, on a phone and on a desk, by day and by night.
-func TestDrawn(t *testing.T) {
+// testDrawn looks at the page of a run with something of everything, on a phone and on a desk, by day and by night.
+func testDrawn(t *testing.T, b *browsertest.Browser) {
 	run, trials := usual().run(t)
 	trials = spoil(&run, trials)
 	page := written(t, run, trials)
-	b := browsertest.Start(t)
 	views(func(width int64, scheme string) {
 		b.View(width, 900, scheme)
 		b.Open(page)
@@ -77,9 +76,8 @@ func TestDrawn(t *testing.T) {
 	b.Quiet()
 }
 
-// TestOddRunsDrawn holds that a run that lacks most of what a page shows makes a page that is sound.
-func TestOddRunsDrawn(t *testing.T) {
-	b := browsertest.Start(t)
+// testOddRunsDrawn holds that a run that lacks most of what a page shows makes a page that is sound.
+func testOddRunsDrawn(t *testing.T, b *browsertest.Browser) {
 	for name, c := range odd(t) {
 		page := written(t, c.run, c.trials)
 		for _, width := range []int64{390, 1440} {
@@ -93,9 +91,8 @@ func TestOddRunsDrawn(t *testing.T) {
 	b.Quiet()
 }
 
-// TestHostilePage holds that what a study says is never run, whatever it says.
-func TestHostilePage(t *testing.T) {
-	b := browsertest.Start(t)
+// testHostilePage holds that what a study says is never run, whatever it says.
+func testHostilePage(t *testing.T, b *browsertest.Browser) {
 	for _, sparing := range []bool{true, false} {
 		run, trials := hostile(t, sparing)
 		page := written(t, run, trials, WithStudy([]byte("study: "+evil)))
@@ -160,11 +157,10 @@ func visible(b *browsertest.Browser, selector, of string) []string {
 	return browsertest.Ask[[]string](b, `[...document.querySelectorAll('`+selector+`')].filter((e) => e.checkVisibility()).map((e) => String(`+of+`))`)
 }
 
-// TestFilters clicks what can be clicked.
-func TestFilters(t *testing.T) {
+// testFilters clicks what can be clicked.
+func testFilters(t *testing.T, b *browsertest.Browser) {
 	run, trials := usual().run(t)
 	page := written(t, run, trials)
-	b := browsertest.Start(t)
 	b.View(1440, 900, "light")
 	b.Open(page)
 	unfold(b)
@@ -222,11 +218,10 @@ func TestFilters(t *testing.T) {
 	b.Quiet()
 }
 
-// TestReadouts points at charts, by mouse and by keyboard.
-func TestReadouts(t *testing.T) {
+// testReadouts points at charts, by mouse and by keyboard.
+func testReadouts(t *testing.T, b *browsertest.Browser) {
 	run, trials := usual().run(t)
 	page := written(t, run, trials)
-	b := browsertest.Start(t)
 	b.View(1440, 900, "light")
 	b.Open(page)
 	unfold(b)
@@ -269,8 +264,8 @@ func TestReadouts(t *testing.T) {
 	b.Quiet()
 }
 
-// TestReadWithoutScripts holds that nothing but comfort is missing where scripts don't run, in what is folded too.
-func TestReadWithoutScripts(t *testing.T) {
+// testReadWithoutScripts holds that nothing but comfort is missing where scripts don't run, in what is folded too.
+func testReadWithoutScripts(t *testing.T, b *browsertest.Browser) {
 	w := usual()
 	for message := range 6 {
 		for _, p := range []result.Placement{result.SameNode, result.CrossNode} {
@@ -280,7 +275,6 @@ func TestReadWithoutScripts(t *testing.T) {
 	w.samples, w.rounds = 100, 6
 	run, trials := w.run(t)
 	page := written(t, run, trials)
-	b := browsertest.Start(t)
 	b.View(1440, 900, "light")
 	b.Do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})

@@ -17,22 +17,20 @@ import (
 	"netdelta/report/browsertest"
 )
 
-// opened is a browser with the page of the usual run.
-func opened(t *testing.T) *browsertest.Browser {
+// opened has a browser open the page of the usual run.
+func opened(t *testing.T, b *browsertest.Browser) {
 	t.Helper()
 	run, trials := usual().run(t)
-	b := browsertest.Start(t)
 	b.View(1400, 900, "light")
 	b.Open(written(t, run, trials))
-	return b
 }
 
 // press clicks the first thing that a selector finds.
 func press(b *browsertest.Browser, selector string) { b.Do(chromedp.Click(chromedp.CSS(selector))) }
 
-// TestRankingFirst: the page opens with the ranking of one setting; a click shows another, and the address keeps it.
-func TestRankingFirst(t *testing.T) {
-	b := opened(t)
+// testRankingFirst: the page opens with the ranking of one setting; a click shows another, and the address keeps it.
+func testRankingFirst(t *testing.T, b *browsertest.Browser) {
+	opened(t, b)
 	shown := func() string { return strings.Join(visible(b, ".ranking", "e.dataset.title"), "; ") }
 	if got := shown(); got != "tcp-rr, 300B, on one node" {
 		t.Fatalf("the rankings shown at first are of %q", got)
@@ -74,9 +72,9 @@ func TestRankingFirst(t *testing.T) {
 	b.Quiet()
 }
 
-// TestSorted clicks on heads of columns.
-func TestSorted(t *testing.T) {
-	b := opened(t)
+// testSorted clicks on heads of columns.
+func testSorted(t *testing.T, b *browsertest.Browser) {
+	opened(t, b)
 	unfold(b)
 	names := func() []string { return visible(b, "#s0 .forest tbody th", "e.textContent") }
 	press(b, "#s0 .forest th:nth-child(1) .sort")
@@ -93,7 +91,8 @@ func TestSorted(t *testing.T) {
 
 // TestSavedFiles saves the ranking as a table and as a picture.
 func TestSavedFiles(t *testing.T) {
-	b := opened(t)
+	b := browsertest.Start(t)
+	opened(t, b)
 	dir := t.TempDir()
 	b.Do(chromedp.Func(func(ctx context.Context, c *chromedp.Target) error {
 		_, err := cdp.Call(ctx, c, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: dir})
@@ -119,13 +118,12 @@ func TestSavedFiles(t *testing.T) {
 	b.Quiet()
 }
 
-// TestPrinted: what a manager prints is eight pages at most, though much more is folded, and however long the run's lists are.
-func TestPrinted(t *testing.T) {
+// testPrinted: what a manager prints is eight pages at most, though much more is folded, and however long the run's lists are.
+func testPrinted(t *testing.T, b *browsertest.Browser) {
 	run, trials := usual().run(t)
 	many, manyTrials := large(t, 12, 20)
 	many.Claims, many.Notes, many.Checks, many.Advice = slices.Repeat(run.Claims, 10), slices.Repeat(run.Notes, 10), slices.Repeat(run.Checks, 30), slices.Repeat(run.Advice, 10)
 	many.Effects = slices.Repeat(run.Effects, 10)
-	b := browsertest.Start(t)
 	for name, page := range map[string]string{"usual": written(t, run, trials), "many": written(t, many, manyTrials)} {
 		b.View(1400, 900, "light")
 		b.Open(page)
@@ -149,15 +147,16 @@ func printed(b *browsertest.Browser, paper pages.PrintToPDFParams) (sheets int) 
 	return sheets
 }
 
-// TestAccessible has the page looked at by axe-core.
-func TestAccessible(t *testing.T) {
-	run, trials := usual().run(t)
-	b := browsertest.Start(t)
+// testAccessible has the page looked at by axe-core.
+func testAccessible(t *testing.T, b *browsertest.Browser) {
+	w := usual()
+	w.loads = w.loads[2:] // which look like the others
+	run, trials := w.run(t)
 	page := written(t, run, trials)
 	for _, scheme := range []string{"light", "dark"} {
 		b.View(1400, 900, scheme)
 		b.Open(page)
 		unfold(b)
-		b.Accessible()
+		b.Accessible("html")
 	}
 }

@@ -133,7 +133,7 @@ func TestListInBrowser(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		b.View(1400, 900, scheme)
 		b.Do(chromedp.Navigate(address.String()), chromedp.WaitReady(chromedp.CSS(`html[data-ready="true"]`)))
-		b.Accessible()
+		b.Accessible("html")
 	}
 	b.View(400, 900, "light")
 	if over := browsertest.Ask[int](b, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
@@ -155,7 +155,7 @@ func TestListInBrowser(t *testing.T) {
 	}
 	for _, width := range []int64{1400, 400} {
 		b.View(width, 900, "light")
-		b.Accessible()
+		b.Accessible("html")
 		if first := browsertest.Ask[string](b, `document.querySelector('h1 ~ .says').textContent`); first != "Nothing ?changed." {
 			t.Errorf("the answer is %q", first)
 		}
