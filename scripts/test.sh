@@ -97,6 +97,9 @@ long=(netdelta/experiment netdelta/testbed/lab netdelta/probe/path netdelta/work
 # A program under the race detector waits for a second when it ends, and tests start hundreds.
 export GORACE=atexit_sleep_ms=0
 
+# seldom is how often tests that only need processor time collect garbage: it takes some of them a tenth of it.
+seldom=GOGC=400
+
 # events KIND PACKAGES... [-test.run=PATTERN PACKAGE] prints the events of tests: those of all packages, or those that the pattern finds.
 events() {
 	# go vet is part of `make lint`. What debuggers need takes a linker a third of its time, and there are a hundred programs to link.
@@ -113,11 +116,12 @@ events() {
 	timed) go test "${flags[@]}" -p 1 -run "$pattern" "$@" ;;
 	unraced | simulated)
 		if [[ $pattern == . ]]; then pattern=${!kind}; fi
+		if [[ $kind == simulated ]]; then export "$seldom"; fi
 		go test "${flags[@]}" -p 1 -run "$pattern" "$@"
 		;;
 	guests) go test "${flags[@]}" -p 1 -run "$pattern" "$@" ;;
 	apart) go test "${flags[@]}" -p 2 -parallel 4 -run "$pattern" -skip "^TestChaos$|$unraced" "$@" ;; # make chaos
-	raced) CGO_ENABLED=1 go test -race "${flags[@]}" -p 3 -parallel 4 -run "$pattern" -skip "$unraced|$simulated" "$@" ;;
+	raced) env "$seldom" CGO_ENABLED=1 go test -race "${flags[@]}" -p 3 -parallel 4 -run "$pattern" -skip "$unraced|$simulated" "$@" ;;
 	esac
 }
 
