@@ -31,7 +31,7 @@ func System() Clock { return system() }
 
 // system holds the calibration for the life of the process: the counter's rate does not change.
 var system = sync.OnceValue(func() Clock {
-	if !haveCounter || !kernelTrustsCounter() {
+	if !haveCounter || !KernelTrustsCounter() {
 		return Kernel()
 	}
 	rate, ok := calibrate(10 * time.Millisecond)
@@ -91,9 +91,9 @@ func scale(v int64, by uint64) int64 {
 	return int64(high<<32 | low>>32)
 }
 
-// kernelTrustsCounter says whether the counter runs at one rate, in step on all processors, in all power states: the kernel
+// KernelTrustsCounter says whether the counter runs at one rate, in step on all processors, in all power states: the kernel
 // has checked it if it uses it as its own clock source.
-func kernelTrustsCounter() bool {
+func KernelTrustsCounter() bool {
 	source, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 	if err != nil || string(bytes.TrimSpace(source)) != "tsc" {
 		return false

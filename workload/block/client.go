@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/engine"
+	"netdelta/internal/clock"
 	"netdelta/internal/daemon"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -35,6 +36,7 @@ const clientRoom = 4 * unit.MiB
 type client struct {
 	workload.ProgramClient
 	target fio.Target
+	counts bool // time is the processors' counter's
 	params load
 	cpu    int
 }
@@ -47,7 +49,7 @@ func open(ctx context.Context, p result.Params, cpu int, server string, attach a
 	if err := check(p); err != nil {
 		return nil, err
 	}
-	c := &client{params: loadOf(p), cpu: cpu}
+	c := &client{params: loadOf(p), cpu: cpu, counts: clock.KernelTrustsCounter()}
 	c.Name, c.Run = "block: a client of "+server, c.burst
 	if c.Home, err = daemon.Open(clientRoom); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Name, err)
@@ -87,7 +89,7 @@ func (c *client) burst(ctx context.Context, spec engine.BurstSpec) (engine.Burst
 	job := fio.Job{
 		Target: c.target, Operation: c.params.Operation, Reads: c.params.Reads, Sync: c.params.Sync,
 		Block: c.params.Block, Depth: c.params.Depth, Clients: c.params.Clients,
-		Warmup: spec.Warmup, Duration: max(length, time.Millisecond), Operations: (spec.Transactions + clients - 1) / clients,
+		Counts: c.counts, Warmup: spec.Warmup, Duration: max(length, time.Millisecond), Operations: (spec.Transactions + clients - 1) / clients,
 	}
 	if job.Operations > 0 {
 		job.Warmup = 0 // fio would count its operations among the others
@@ -148,7 +150,7 @@ func measureDisk(ctx context.Context, home *daemon.Sandbox, file string, p load,
 	out, err := home.Run(ctx, daemon.Spec{Path: fio.Program, CPUs: daemon.Pin(cpu), Args: fio.Args(fio.Job{
 		Target:    fio.Target{Engine: "psync", Options: []string{"filename=" + file}},
 		Operation: p.Operation, Reads: p.Reads, Sync: p.Sync, Block: p.Block, Depth: 1, Clients: min(threads, runtime.NumCPU()),
-		Warmup: diskWarmup, Duration: diskSpan,
+		Counts: clock.KernelTrustsCounter(), Warmup: diskWarmup, Duration: diskSpan,
 	})})
 	if err != nil {
 		return disk, err

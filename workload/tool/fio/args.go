@@ -42,6 +42,8 @@ type Job struct {
 	Clients   int        // that do the same at once, each on a connection of its own
 	// Sync is after how many writes each client has the store make all that it wrote lasting; 0 for never.
 	Sync int
+	// Counts says that the kernel trusts the processors' counter. So does fio then, which else has all processors compare theirs at each start.
+	Counts bool
 	// Warmup is not measured; Duration is. Both are counted in whole milliseconds, and Duration is at least one.
 	Warmup, Duration time.Duration
 	// Operations ends the run when each client has done so many, or Duration is over; 0 leaves it to Duration. Operations of a
@@ -65,6 +67,9 @@ func Args(j Job) []string {
 		"--thread",
 		"--group_reporting", "--lat_percentiles=1", "--clat_percentiles=0", "--slat_percentiles=0",
 		"--eta=never", "--output-format=json+",
+	}
+	if j.Counts {
+		args = append(args, "--clocksource=cpu")
 	}
 	if Mixed(j.Operation) {
 		args = append(args, fmt.Sprintf("--rwmixread=%.0f", j.Reads*100))

@@ -173,11 +173,11 @@ func TestArgs(t *testing.T) {
 			t.Errorf("%s lacks %s", args, want)
 		}
 	}
-	if strings.Contains(args, "rwmixread") || strings.Contains(args, "fsync") {
+	if strings.Contains(args, "rwmixread") || strings.Contains(args, "fsync") || strings.Contains(args, "clocksource") {
 		t.Errorf("reads alone: %s", args)
 	}
-	mixed := strings.Join(fio.Args(fio.Job{Operation: "randrw", Reads: 0.7, Sync: 8, Block: 512, Duration: time.Second}), " ")
-	if !strings.Contains(mixed, "--rwmixread=70") || !strings.Contains(mixed, "--fsync=8") {
+	mixed := strings.Join(fio.Args(fio.Job{Operation: "randrw", Reads: 0.7, Sync: 8, Block: 512, Counts: true, Duration: time.Second}), " ")
+	if !strings.Contains(mixed, "--rwmixread=70") || !strings.Contains(mixed, "--fsync=8") || !strings.Contains(mixed, "--clocksource=cpu") {
 		t.Errorf("seven reads to three writes: %s", mixed)
 	}
 	some := strings.Join(fio.Args(fio.Job{Block: 512, Operations: 10}), " ")
