@@ -80,11 +80,11 @@ func (r *runner) measure(ctx context.Context) error {
 	m := r.context
 	all := append(plan.Measured(r.Run.Cells), r.later()...)
 	err := m.Targets.Hold(ctx, all)
-	r.began = time.Now() // the time is for measuring, not for what is put into targets
 	r.Run.Notes = slices.Concat(m.Targets.Notes(), r.Run.Notes)
 	if err == nil {
 		err = m.TryVolumes(ctx, all)
 	}
+	r.began = time.Now() // the time is for measuring, not for what is put into targets, nor for volumes that are tried
 	if err == nil {
 		err = r.bounded(ctx)
 	}

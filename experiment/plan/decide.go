@@ -123,6 +123,9 @@ func (s *Scheduler) participants(wanted func(result.Cell) bool) []result.Cell {
 func (s *Scheduler) plan(cells, all []result.Cell, left time.Duration) int {
 	round, once := s.cost.round(cells), s.cost.once(cells)
 	fit := fits(left, 1, once, round)
+	if s.done == 0 && fit < max(s.rules.MinRounds, s.rules.Rounds) {
+		return max(1, fit) // a run that was slow to be prepared measures what it can, in place of nothing
+	}
 	if s.rules.Rounds > 0 {
 		if fit < s.rules.Rounds {
 			return 0

@@ -115,7 +115,8 @@ func (s *Scheduler) Next(now time.Duration) Step {
 		if s.current.Round >= s.current.Rounds && s.tail(now) {
 			s.current.Rounds = s.current.Round + 1
 		}
-		if len(s.current.Cells) > 0 && s.current.Round < s.current.Rounds && now+s.cost.round(s.current.Cells)+s.cost.collect <= s.rules.Budget {
+		fits := now+s.cost.round(s.current.Cells)+s.cost.collect <= s.rules.Budget
+		if len(s.current.Cells) > 0 && s.current.Round < s.current.Rounds && (fits || s.first()) {
 			return s.step(StepRound)
 		}
 		s.begin(StepCollect, now)
@@ -124,6 +125,9 @@ func (s *Scheduler) Next(now time.Duration) Step {
 	}
 	return s.step(s.phase)
 }
+
+// first says that nothing has been measured yet: a run whose preparation took all of its time has one round, for which it was prepared.
+func (s *Scheduler) first() bool { return s.done == 0 && s.current.Round == 0 }
 
 func (s *Scheduler) step(kind StepKind) Step {
 	step := s.current

@@ -182,6 +182,24 @@ func TestSchedulerGoesOnWithTheUnresolved(t *testing.T) {
 	}
 }
 
+// A run that was slow to be prepared, or that has a build slower than was planned, measures one round in place of nothing.
+func TestSchedulerMeasuresSomething(t *testing.T) {
+	for name, w := range map[string]*world{
+		"the time is over":  {now: time.Minute, perCell: 100 * time.Millisecond, burst: 7 * time.Millisecond},
+		"the build is slow": {setup: 2 * time.Minute, burst: 7 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rules(time.Minute)
+			r.Rounds, r.MaxBuilds = 8, 1
+			w.resolves = map[string]int{}
+			w.run(t, plan.NewScheduler(settings(1, 3), r, costs()))
+			if w.measuring == 0 || len(w.steps) != 1 {
+				t.Errorf("%d builds, measured for %v", len(w.steps), w.measuring)
+			}
+		})
+	}
+}
+
 // TestSchedulerKeepsToTheBudget: whatever things cost and however wrong the estimates are, the budget is never exceeded
 // by more than a round, at least 90% of it is used while something is unresolved, and each cell takes part in at least
 // the least number of builds, if the budget holds them.
