@@ -12,7 +12,6 @@ timed() {
 		netdelta/engine                   times single requests
 		netdelta/internal/clock           times single readings of the clock
 		netdelta/workload/foreign         compares what other programs measure with what the engine does
-		netdelta/workload/udpstream       finds the rate that a link carries without loss
 	END
 }
 
@@ -84,9 +83,9 @@ sequential() {
 
 # unraced finds single tests that run with what is timed, in packages whose other tests are raced or run at the same time: those with Cost
 # in their names time what rules and services add to a request; three hold a load on the processor, and networks that stall, against quiet;
-# one looks when packets of bursts pass.
-unraced='^Test(LoadThatBeginsMidRunGivesNoFalseVerdict|StallIsNamed|(Policy|Service|Guard|Known)Cost|StallingNetwork|SilentDuringBursts)$'
-partly=(netdelta/testbed/lab netdelta/experiment netdelta/experiment/tracing netdelta/probe/stalls netdelta/testbed/ssh)
+# one looks when packets of bursts pass, and one finds the rate that a link carries without loss.
+unraced='^Test(SearchFindsTheLink|LoadThatBeginsMidRunGivesNoFalseVerdict|StallIsNamed|(Policy|Service|Guard|Known)Cost|StallingNetwork|SilentDuringBursts)$'
+partly=(netdelta/testbed/lab netdelta/experiment netdelta/experiment/tracing netdelta/probe/stalls netdelta/testbed/ssh netdelta/workload/udpstream)
 
 # simulated finds those of insight that judge hundreds of made-up runs one after another, which takes minutes under the race detector.
 simulated='^Test(EffectsHoldTheTruth|EvenRunsAreNotWarnedOf|Claims(OfEffects)?ErrSeldom|WhatIsSettledHasItsVerdict|CoverageAcrossStates|DeltaByState|DeltaOfNoState|Repeat|AlikeNetworksAreTied|ReferenceIsTakenWhereItHelps|ApartFamiliesKeepTheirPromise|Unequal(Exclusion|Scatter)IsNamed|GoalsByChance|DirectContrastsLeaveFewerTied|ComparisonsClaimLittle|AddedTimeHasItsOwnInterval)$'
