@@ -2,9 +2,9 @@
 # kubernetes.sh [SET...] prints the folders of sets of programs, a line each, and builds a set first when it is not there yet, once on
 # a machine:
 #
-#   kubernetes  a cluster, pinned in tools/kubernetes: some fifteen minutes of processor time (the default)
+#   kubernetes  a cluster, pinned in tools/kubernetes: some ten minutes of processor time (the default)
 #   calico      the CNI Calico, pinned in tools/cni/calico: some four minutes
-#   cilium      the CNI Cilium, pinned in tools/cni/cilium: some twelve minutes
+#   cilium      the CNI Cilium, pinned in tools/cni/cilium: some ten minutes
 #
 # A folder's name is a hash of everything that decides what its programs are, so that a change of a pin builds its set anew.
 set -euo pipefail
