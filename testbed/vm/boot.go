@@ -72,14 +72,34 @@ func (e *BootError) Error() string {
 // Boot starts a guest and waits until it is ready. The error is an *InvalidError for a machine that can't be, and a *BootError for
 // a guest that does not get ready.
 func Boot(ctx context.Context, i image.Image, m Machine) (*Guest, error) {
-	g, err := start(ctx, i, m)
-	if err != nil {
-		return nil, err
+	for again := boots; ; {
+		g, err := start(ctx, i, m)
+		if err != nil {
+			return nil, err
+		}
+		if err = g.greet(ctx); err == nil {
+			return g, nil
+		}
+		err = errors.Join(err, g.Close())
+		if again--; again == 0 || !g.aborted() {
+			return nil, err
+		}
 	}
-	if err := g.greet(ctx); err != nil {
-		return nil, errors.Join(err, g.Close())
+}
+
+// boots is how often a guest is booted whose QEMU aborts. Under translation one of some hundred boots fails an assertion of QEMU's
+// (iotlb_to_section), while the guest's kernel sets its devices up.
+const boots = 3
+
+// aborted says that QEMU has ended itself by a signal.
+func (g *Guest) aborted() bool {
+	select {
+	case <-g.done:
+	default:
+		return false
 	}
-	return g, nil
+	status, ok := g.state.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGABRT
 }
 
 // start starts QEMU.

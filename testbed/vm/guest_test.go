@@ -65,14 +65,56 @@ func sh(t *testing.T, g *vm.Guest, command string) (string, error) {
 	return out.String(), err
 }
 
-// TestBootInGuest boots a guest and does in it all that can be done in one.
+// abortsOnce is an image whose QEMU aborts when it is first called.
+func abortsOnce(t *testing.T, i image.Image) image.Image {
+	t.Helper()
+	path, _, _ := i.Emulator()
+	below, err := filepath.Rel(i.Dir, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := i
+	other.Dir = t.TempDir()
+	// All is as it is there, but for what lies on the way to the program.
+	for dir := filepath.Dir(below); ; dir = filepath.Dir(dir) {
+		err = errors.Join(err, os.MkdirAll(filepath.Join(other.Dir, dir), 0o755))
+		entries, failed := os.ReadDir(filepath.Join(i.Dir, dir))
+		err = errors.Join(err, failed)
+		for _, e := range entries {
+			at := filepath.Join(dir, e.Name())
+			if at != below && !strings.HasPrefix(below, at+"/") {
+				err = errors.Join(err, os.Symlink(filepath.Join(i.Dir, at), filepath.Join(other.Dir, at)))
+			}
+		}
+		if dir == "." {
+			break
+		}
+	}
+	called := filepath.Join(other.Dir, "called")
+	script := fmt.Sprintf("#!/bin/sh\n[ -e %[1]s ] || { echo >%[1]s; kill -ABRT $$; }\nexec %[2]s \"$@\"\n", called, path)
+	if err := errors.Join(err, os.WriteFile(filepath.Join(other.Dir, below), []byte(script), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := os.Stat(called); err != nil {
+			t.Errorf("QEMU has not aborted: %v", err)
+		}
+	})
+	return other
+}
+
+// TestBootInGuest boots a guest whose QEMU aborts at first, and does in it all that can be done in one.
 func TestBootInGuest(t *testing.T) {
 	i := guestImage(t)
+	accel, err := vm.Accelerator(t.Context(), i)
+	if err != nil {
+		t.Fatal(err)
+	}
 	brought := filepath.Join(t.TempDir(), "brought")
 	if err := os.WriteFile(brought, []byte("a word"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g, err := vm.Boot(t.Context(), i, vm.Machine{Program: program(t), Files: []vm.File{{Host: brought, Guest: "/here/brought"}}})
+	g, err := vm.Boot(t.Context(), abortsOnce(t, i), vm.Machine{Accel: accel, Program: program(t), Files: []vm.File{{Host: brought, Guest: "/here/brought"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
