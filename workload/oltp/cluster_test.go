@@ -22,14 +22,16 @@ import (
 	"netdelta/workload/oltp"
 )
 
-// TestCluster has networks swapped beneath a cluster while sysbench runs, holds what bursts yield against itself, and ends the
-// agents.
+// TestCluster kills a node while it joins, which begins again, has networks swapped beneath the cluster while sysbench runs, holds what bursts
+// yield against itself, and ends the agents.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	c := laid(t, testbed.Spec{Network: "host"})
 	began := time.Now()
 	five := result.OwnOf("tables", 5, "rows", 30_000) // sysbench fails where one is missing
-	if err := c.serve(t.Context(), result.Params{Own: five}); err != nil {
+	killed := make(chan error, 1)
+	go func() { killed <- c.killJoining(2) }()
+	if err := errors.Join(c.serve(t.Context(), result.Params{Own: five}), <-killed); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("three nodes after %v", time.Since(began))

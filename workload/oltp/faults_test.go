@@ -20,18 +20,35 @@ import (
 // daemonOf is the number of a pod's database.
 func (c *cluster) daemonOf(t testing.TB, pod int) int {
 	t.Helper()
-	all, err := procfs.AllProcs()
-	if err != nil {
-		t.Fatal(err)
+	id := c.found(pod)
+	if id == 0 {
+		t.Fatalf("node %d runs no database", pod)
 	}
+	return id
+}
+
+// found is the number of a pod's database, 0 while it runs none.
+func (c *cluster) found(pod int) int {
+	all, _ := procfs.AllProcs()
 	for _, p := range all {
 		s, err := p.Stat()
 		if err == nil && s.PPID == c.agents[pod].PID() && s.Comm == "mariadbd" && s.State != "Z" {
 			return p.PID
 		}
 	}
-	t.Fatalf("node %d runs no database", pod)
 	return 0
+}
+
+// killJoining kills a pod's database as soon as there is one.
+func (c *cluster) killJoining(pod int) error {
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+		id := c.found(pod)
+		called, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", id))
+		if strings.Contains(string(called), "--defaults-file") { // not only for its version
+			return syscall.Kill(id, syscall.SIGKILL)
+		}
+	}
+	return fmt.Errorf("node %d ran no database", pod)
 }
 
 func (c *cluster) kill(t testing.TB, pods ...int) {

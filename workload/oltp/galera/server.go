@@ -55,7 +55,7 @@ func (s *server) open(ctx context.Context) error {
 	if err := errors.Join(err, s.home.Write(transferFile, []byte(transferScript(s.home.Path)), 0o755, "")); err != nil {
 		return err
 	}
-	if err := s.begin(ctx, s.at.Pod == 0, s.takesPart); err != nil {
+	if err := s.join(ctx); err != nil {
 		return err
 	}
 	if s.at.Separate && s.at.Pod == 0 {
@@ -64,6 +64,19 @@ func (s *server) open(ctx context.Context) error {
 		}
 	}
 	return s.readVersions(ctx)
+}
+
+// join starts the node. One that ends on the way tries once more: the node that was to send it what it missed may have failed to.
+func (s *server) join(ctx context.Context) error {
+	first := s.at.Pod == 0
+	err := s.begin(ctx, first, s.takesPart)
+	if err == nil || first || ctx.Err() != nil || s.db.daemon == nil || s.db.ended() == nil {
+		return err
+	}
+	if again := s.begin(ctx, first, s.takesPart); again != nil {
+		return errors.Join(err, again)
+	}
+	return nil
 }
 
 // begin starts the node with the database that all begin with, as the first of a new group or as one that joins, and returns when
