@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/procfile"
 	"netdelta/internal/require"
 )
 
@@ -26,6 +28,24 @@ func eventually(come func() bool) bool {
 	return true
 }
 
+// halt stops a process, and waits until none of its threads runs any more.
+func halt(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	threads := fmt.Sprintf("/proc/%d/task", pid)
+	if !eventually(func() bool {
+		all, err := procfile.Processes(threads)
+		return err == nil && !slices.ContainsFunc(all, func(id int) bool {
+			_, fields, err := procfile.Stat(threads, id)
+			return err == nil && fields[0] != "T"
+		})
+	}) {
+		t.Fatalf("process %d does not stop", pid)
+	}
+}
+
 // terminal is one at which somebody types.
 type terminal struct {
 	t           *testing.T
@@ -35,6 +55,21 @@ type terminal struct {
 	text        bytes.Buffer
 	read        int // how much of the text was expected already
 	done        chan struct{}
+}
+
+// foreground waits until a program of this name is what the terminal's keys act on.
+func (m *terminal) foreground(name string) {
+	m.t.Helper()
+	if !eventually(func() bool {
+		group, err := unix.IoctlGetInt(int(m.master.Fd()), unix.TIOCGPGRP)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		now, _, err := procfile.Stat("/proc", group)
+		return err == nil && now == name
+	}) {
+		m.t.Fatalf("%s is not in the foreground", name)
+	}
 }
 
 func openTerminal(t *testing.T) *terminal {

@@ -162,18 +162,19 @@ func TestLabShell(t *testing.T) {
 		term.expect("product 42")
 		term.expect("/dev/pts/")
 		term.write("sleep 600\n")
-		awaitChild(t, cmd, "sleep")
+		term.foreground("sleep")
 		term.write("\x03")
 		term.expect("prompt: ")
 		term.write("echo status $?\n")
 		term.expect("status 130")
 		term.write("sleep 601\n")
-		awaitChild(t, cmd, "sleep")
+		term.foreground("sleep")
 		term.write("\x1a")
 		term.expect("Stopped                 sleep 601")
 		term.expect("prompt: ")
 		term.write("fg\n")
 		term.expect("sleep 601")
+		term.foreground("sleep") // which the shell makes it after it has said so
 		term.write("\x03")
 		term.expect("prompt: ")
 		term.write("echo again $?\n")
@@ -266,9 +267,7 @@ func TestLabHangs(t *testing.T) {
 	u := rootUser(t)
 	u.call(t, statusDone, "lab", "up", "bridge")
 	keeper := labsOf(t, u)[0].PID
-	if err := syscall.Kill(keeper, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	halt(t, keeper)
 	u.call(t, statusDone, "lab").shows(t, "default", "does not answer")
 	u.call(t, statusDone, "lab", "down").shows(t, "lab default is down")
 	u.nothingKept(t)

@@ -106,9 +106,7 @@ func TestSignalled(t *testing.T) {
 		u.call(t, statusDone, "lab", "up", "bridge")
 		signalled(t, env, func(s started) bool { return s.is("sleep") }, waiting{args: strings.Fields("lab exec pod0 -- sleep 60"), status: 128 + int(sigterm)})
 		signalled(t, env, started.hasChildren, interrupting("lab up vxlan --name other"))
-		if err := syscall.Kill(labsOf(t, u)[0].PID, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		halt(t, labsOf(t, u)[0].PID)
 		signalled(t, env, started.listens, interrupting("lab exec pod0"), interrupting("lab swap vxlan"), interrupting("lab list"), interrupting("lab down"))
 		u.call(t, statusDone, "lab", "down")
 		u.nothingKept(t)
