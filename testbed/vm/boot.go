@@ -87,7 +87,7 @@ func Boot(ctx context.Context, i image.Image, m Machine) (*Guest, error) {
 	}
 }
 
-// boots is how often a guest is booted whose QEMU aborts. Under translation one of some hundred boots fails an assertion of QEMU's
+// boots is how often a guest is booted whose QEMU aborts. Under translation a boot fails an assertion of QEMU's now and then
 // (iotlb_to_section), while the guest's kernel sets its devices up.
 const boots = 3
 
