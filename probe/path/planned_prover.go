@@ -217,7 +217,7 @@ const (
 	fitPatience = 300 * time.Millisecond
 	fitPause    = 100 * time.Microsecond
 	// fitAttempts is how often a packet is sent: one that a node on the way refuses leaves its sender with the right MTU,
-	// and so does the next refusal for the way behind that.
+	// and so does the next refusal for the way behind that. One that does not arrive may have been lost, or be late on a busy machine.
 	fitAttempts = 3
 )
 
@@ -233,10 +233,12 @@ type fitting struct {
 
 // try finds the path's MTU. What the network does wrong is a finding, not an error.
 func (f *fitting) try(ctx context.Context, promised unit.Bytes) (Fit, error) {
-	size := min(promised, largestPacket(f.to.Address()))
+	size, lost := min(promised, largestPacket(f.to.Address())), unit.Bytes(0)
 	for range fitAttempts {
 		err := f.o.Fit(ctx, f.from, f.to, size)
 		if tooLarge, is := errors.AsType[*testbed.TooLargeError](err); is {
+			f.miss(lost, promised)
+			lost = 0
 			f.find("%s refused to send a packet of %d bytes to %s: it takes the path's MTU to be %d; the plan says %d",
 				f.from.Name(), int64(size), f.to.Name(), int64(tooLarge.MTU), int64(promised))
 			if tooLarge.MTU <= 0 || tooLarge.MTU >= size {
@@ -257,9 +259,17 @@ func (f *fitting) try(ctx context.Context, promised unit.Bytes) (Fit, error) {
 			f.found.Largest = size
 			return f.found, f.tryMore(ctx, size, promised)
 		}
+		lost = size
+	}
+	f.miss(lost, promised)
+	return f.found, nil
+}
+
+// miss notes that packets of a size did not arrive; 0 is none.
+func (f *fitting) miss(size, promised unit.Bytes) {
+	if size > 0 {
 		f.find("a packet of %d bytes from %s did not reach %s whole; the plan's MTU is %d", int64(size), f.from.Name(), f.to.Name(), int64(promised))
 	}
-	return f.found, nil
 }
 
 // tryMore has a packet refused that is a byte too large.

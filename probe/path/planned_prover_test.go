@@ -12,6 +12,7 @@ import (
 	"netdelta/probe/path"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/unit"
 )
 
 // A device that goes while a load is watched is named; on the way it spoils the proof, elsewhere it is only noted.
@@ -192,4 +193,29 @@ func TestQuietIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	told(t, p, "node1/eth0 carried")
+}
+
+// losing is a testbed that loses the first packet by which the path's MTU is found.
+type losing struct {
+	testbed.Observer
+	lost bool
+}
+
+func (l *losing) Fit(ctx context.Context, from, to testbed.Pod, size unit.Bytes) error {
+	if !l.lost {
+		l.lost = true
+		return nil
+	}
+	return l.Observer.Fit(ctx, from, to, size)
+}
+
+// One packet that does not arrive says nothing of the path's MTU.
+func TestLostPacketIsNoMTU(t *testing.T) {
+	t.Parallel()
+	o := open(t, named(t, "routed"), testbed.Spec{})
+	e := newEnds(t, o, 0, 2)
+	p, err := path.NewPlannedProver(&losing{Observer: o}).Prove(t.Context(), e.client.Pod, e.server.Pod, network.UDP, e.trip(t, "udp", 1000, 20))
+	if err != nil || !p.OK || p.MTU != o.Plan().PathMTU(0, 2) {
+		t.Errorf("%v, MTU %d, %q", err, p.MTU, p.Findings)
+	}
 }
