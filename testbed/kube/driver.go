@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,6 +45,8 @@ type Driver struct {
 	trying   sync.Mutex // held while it is tried whether policies are enforced
 	tried    bool
 	policies error // why they are not
+	// enforcing says that policies were seen to be enforced.
+	enforcing atomic.Bool
 
 	equipping sync.Mutex
 	equipped  map[string]bool // which programs the pods' image has
