@@ -217,7 +217,7 @@ const (
 	fitPatience = 300 * time.Millisecond
 	fitPause    = 100 * time.Microsecond
 	// fitAttempts is how often a packet is sent: one that a node on the way refuses leaves its sender with the right MTU,
-	// and so does the next refusal for the way behind that. One that does not arrive may have been lost, or be late on a busy machine.
+	// and so does the next refusal for the way behind that.
 	fitAttempts = 3
 )
 
@@ -233,12 +233,10 @@ type fitting struct {
 
 // try finds the path's MTU. What the network does wrong is a finding, not an error.
 func (f *fitting) try(ctx context.Context, promised unit.Bytes) (Fit, error) {
-	size, lost := min(promised, largestPacket(f.to.Address())), unit.Bytes(0)
+	size := min(promised, largestPacket(f.to.Address()))
 	for range fitAttempts {
 		err := f.o.Fit(ctx, f.from, f.to, size)
 		if tooLarge, is := errors.AsType[*testbed.TooLargeError](err); is {
-			f.miss(lost, promised)
-			lost = 0
 			f.find("%s refused to send a packet of %d bytes to %s: it takes the path's MTU to be %d; the plan says %d",
 				f.from.Name(), int64(size), f.to.Name(), int64(tooLarge.MTU), int64(promised))
 			if tooLarge.MTU <= 0 || tooLarge.MTU >= size {
@@ -259,17 +257,9 @@ func (f *fitting) try(ctx context.Context, promised unit.Bytes) (Fit, error) {
 			f.found.Largest = size
 			return f.found, f.tryMore(ctx, size, promised)
 		}
-		lost = size
-	}
-	f.miss(lost, promised)
-	return f.found, nil
-}
-
-// miss notes that packets of a size did not arrive; 0 is none.
-func (f *fitting) miss(size, promised unit.Bytes) {
-	if size > 0 {
 		f.find("a packet of %d bytes from %s did not reach %s whole; the plan's MTU is %d", int64(size), f.from.Name(), f.to.Name(), int64(promised))
 	}
+	return f.found, nil
 }
 
 // tryMore has a packet refused that is a byte too large.
@@ -299,22 +289,29 @@ func (f *fitting) find(format string, args ...any) {
 // unlucky is how likely it may be that links which lose packets lose each of those that are sent in turn.
 const unlucky = 1e-6
 
+// sendingsLeast is how often a packet is sent over links that should lose none: one may be lost all the same, or be late on a busy machine.
+const sendingsLeast = 3
+
 // sendings is how often a packet has to be sent over links that lose a share of all in order that one arrives.
 func sendings(loss float64) int {
 	if loss <= 0 {
-		return 1
+		return sendingsLeast
 	}
-	return int(math.Ceil(math.Log(unlucky) / math.Log(loss)))
+	return max(sendingsLeast, int(math.Ceil(math.Log(unlucky)/math.Log(loss))))
 }
 
-// reaches waits for a packet that was sent, and sends it again where links lose some.
+// reaches waits for a packet that was sent, and sends it again unless it arrives or its sender has learned meanwhile that it is too large.
 func (f *fitting) reaches(ctx context.Context, size unit.Bytes) (bool, error) {
 	for left := sendings(f.o.Spec().Conditions.LinkLoss); ; {
 		arrived, err := f.arrives(ctx, size)
 		if left--; arrived || err != nil || left == 0 {
 			return arrived, err
 		}
-		if err := f.o.Fit(ctx, f.from, f.to, size); err != nil {
+		err = f.o.Fit(ctx, f.from, f.to, size)
+		if _, is := errors.AsType[*testbed.TooLargeError](err); is {
+			return false, nil
+		}
+		if err != nil {
 			return false, err
 		}
 	}
