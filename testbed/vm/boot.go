@@ -72,7 +72,7 @@ func (e *BootError) Error() string {
 // Boot starts a guest and waits until it is ready. The error is an *InvalidError for a machine that can't be, and a *BootError for
 // a guest that does not get ready.
 func Boot(ctx context.Context, i image.Image, m Machine) (*Guest, error) {
-	for again := boots; ; {
+	for left := boots; ; left-- {
 		g, err := start(ctx, i, m)
 		if err != nil {
 			return nil, err
@@ -81,7 +81,7 @@ func Boot(ctx context.Context, i image.Image, m Machine) (*Guest, error) {
 			return g, nil
 		}
 		err = errors.Join(err, g.Close())
-		if again--; again == 0 || !g.aborted() {
+		if left == 1 || !g.aborted() {
 			return nil, err
 		}
 	}
@@ -91,13 +91,8 @@ func Boot(ctx context.Context, i image.Image, m Machine) (*Guest, error) {
 // (iotlb_to_section), while the guest's kernel sets its devices up.
 const boots = 3
 
-// aborted says that QEMU has ended itself by a signal.
+// aborted says that QEMU, which has ended, ended itself by a signal.
 func (g *Guest) aborted() bool {
-	select {
-	case <-g.done:
-	default:
-		return false
-	}
 	status, ok := g.state.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGABRT
 }
