@@ -2,15 +2,16 @@ package ssh_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/procfile"
 	"netdelta/testbed"
 	"netdelta/testbed/ssh"
 )
@@ -101,13 +102,11 @@ func TestLostWhileOpened(t *testing.T) {
 // clientsOf are the processes of SSH clients with the configuration of a folder.
 func clientsOf(t *testing.T, folder string) (pids []int) {
 	t.Helper()
-	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	all, err := procfile.Processes("/proc")
 	must(t, err)
-	for _, path := range all {
-		line, _ := os.ReadFile(path) // it may have ended meanwhile
+	for _, pid := range all {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended meanwhile
 		if strings.HasPrefix(string(line), "ssh\x00-F\x00"+filepath.Join(folder, "config")) {
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			must(t, err)
 			pids = append(pids, pid)
 		}
 	}

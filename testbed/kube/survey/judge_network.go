@@ -18,10 +18,10 @@ func judgeNetwork(s Survey, f *findings) {
 		f.note("network", "the network plugin is not known: "+n.Doubt,
 			"the path of packets is recorded as found; nothing says how it should be", "say what must be seen, with expect: in the study")
 	}
-	if n.Policies == "none" {
+	switch n.Policies {
+	case "none":
 		f.note("policies", "nothing enforces NetworkPolicies: they are taken, and do nothing", "what policies cost can't be measured here", "")
-	}
-	if n.Policies == "kube-network-policies" {
+	case "kube-network-policies":
 		f.note("policies", "a program on each node judges the first packet of each connection to a pod that a NetworkPolicy selects (kube-network-policies)",
 			"on netdelta's own cluster it added 391 µs to a new connection between nodes, and nothing that was seen to one that stands; under Calico and "+
 				"Cilium, where the kernel judges, a new connection took at most 3.7% longer",
