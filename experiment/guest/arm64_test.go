@@ -66,6 +66,7 @@ func countingOnArm(t *testing.T, program string, job guest.Job) func() (map[stri
 // TestCountsOnArm64InGuest: two guests with an arm64 processor that count instructions from one seed give the same figures to the last digit, a
 // network against itself is the same, and one with a longer way through the kernel takes more.
 func TestCountsOnArm64InGuest(t *testing.T) {
+	require.Guests(t) // before the program is compiled, which takes minutes
 	cells := plan.Expand(small())
 	job := guest.Job{ExactJob: experiment.ExactJob{
 		Cells: cells, Seed: 7, Warmup: 50, Transactions: 200, PerInstruction: 2,

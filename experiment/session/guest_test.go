@@ -53,7 +53,7 @@ func (p program) Wait() error       { return <-p.ended }
 func (p program) Kill() error       { return nil }
 
 // What the doctor finds inside a guest is in the record.
-func TestFindingsInGuest(t *testing.T) {
+func TestGuestsFindings(t *testing.T) {
 	s, l := onLoopback(t, "first", "second")
 	inside, _ := onLoopback(t, "first", "second")
 	inside.Findings = []result.Finding{{Topic: "pressure", Says: "unknown inside"}}
