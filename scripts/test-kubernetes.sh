@@ -131,8 +131,8 @@ GOCACHE=$(go env GOCACHE)
 began=$SECONDS
 NETDELTA_KUBERNETES=$(scripts/kubernetes.sh)
 # Tests of the products bring up clusters of their own.
-NETDELTA_CALICO=$(scripts/kubernetes.sh calico)
-NETDELTA_CILIUM=$(scripts/kubernetes.sh cilium)
+NETDELTA_CALICO=$(scripts/kubernetes.sh --quick calico)
+NETDELTA_CILIUM=$(scripts/kubernetes.sh --quick cilium)
 export GOCACHE NETDELTA_KUBERNETES NETDELTA_CALICO NETDELTA_CILIUM
 printf -- '--- programs of the cluster: %d s\n' $((SECONDS - began))
 go build -o "$work/" ./extras/cluster
