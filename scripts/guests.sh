@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 failed=0
 if [[ ${1:-boots} == boots ]]; then
 	scripts/arm64.sh || failed=1
-	mapfile -t packages < <(git grep -l 'func Test[A-Za-z0-9_]*InGuest' -- '*_test.go' | sed 's|^|./|; s|/[^/]*$||' | sort -u)
+	mapfile -t packages < <(grep -rl --include='*_test.go' 'func Test[A-Za-z0-9_]*InGuest' . | sed 's|/[^/]*$||' | sort -u)
 	NETDELTA_GUESTS=yes scripts/summary.sh guest-boots scripts/test.sh --events guests "${packages[@]}" || failed=1
 fi
 if [[ ${1:-inside} != inside ]]; then exit $failed; fi

@@ -69,7 +69,7 @@ func TestCountsOnArm64InGuest(t *testing.T) {
 	require.Guests(t) // before the program is compiled, which takes minutes
 	cells := plan.Expand(small())
 	job := guest.Job{ExactJob: experiment.ExactJob{
-		Cells: cells, Seed: 7, Warmup: 50, Transactions: 200, PerInstruction: 2,
+		Cells: cells, Seed: 7, Warmup: 200, Transactions: 1000, PerInstruction: 2,
 		Testbed: testbed.Spec{Nodes: 2, PodsPerNode: 2, Link: testbed.Link{MTU: 1500}},
 	}}
 	program := filepath.Join(t.TempDir(), "netdelta")
