@@ -146,7 +146,7 @@ testbed: {kind: kubernetes}
 baseline: pod
 networks: [pod, clusterip]
 placement: [cross-node]
-workloads: [oltp: {tables: 1, rows: 1000}]
+workloads: [oltp]
 design: {blocks: 2, time_budget: 20m}
 `)
 	at := filepath.Join(dir, "run")

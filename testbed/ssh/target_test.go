@@ -172,7 +172,7 @@ func TestDatabaseTarget(t *testing.T) {
 	p := newProgram(t, f.lan)
 	before := f.before(t)
 	target, password, query := f.serveDatabase(t, 0)
-	text := strings.NewReplacer("builds: 6, rounds: 3", "builds: 1, rounds: 1", "[tcp-rr]", "[{oltp: {tables: 1, rows: 1000}}]").Replace(study)
+	text := strings.NewReplacer("builds: 6, rounds: 3", "builds: 1, rounds: 1", "[tcp-rr]", "[oltp]").Replace(study)
 	run, said := p.run(t, text, "--builds", "1", "--nodes", f.nodes(), "--nic", "macvlan:eth0,10.99.0.100/24", "--networks", "metal,host", "--target", target,
 		"--target-password-file", password)
 	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
@@ -246,7 +246,7 @@ func TestDatabaseBehindProxy(t *testing.T) {
 	p := newProgram(t, f.lan)
 	database, password, query := f.serveDatabase(t, 1)
 	target := f.serveProxy(t, 0, database)
-	text := strings.NewReplacer("builds: 6, rounds: 3", "builds: 1, rounds: 1", "[tcp-rr]", "[{oltp: {tables: 1, rows: 1000}}]").Replace(study)
+	text := strings.NewReplacer("builds: 6, rounds: 3", "builds: 1, rounds: 1", "[tcp-rr]", "[oltp]").Replace(study)
 	run, said := p.run(t, text, "--builds", "1", "--nodes", f.nodes(), "--networks", "metal", "--target", target, "--target-password-file", password)
 	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
 	must(t, err)
