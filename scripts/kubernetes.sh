@@ -4,9 +4,10 @@
 #
 #   kubernetes  a cluster, pinned in tools/kubernetes: some ten minutes of processor time (the default)
 #   calico      the CNI Calico, pinned in tools/cni/calico: some four minutes
-#   cilium      the CNI Cilium, pinned in tools/cni/cilium: some fifteen minutes
+#   cilium      the CNI Cilium, pinned in tools/cni/cilium: some twelve minutes
 #
-# With --quick the CNIs are built for tests, which do not measure their agents' processor time, in two thirds of the time.
+# With --quick the CNIs are built sooner, for tests, which do not measure the processor time of their agents.
+#
 # A folder's name is a hash of everything that decides what its programs are, so that a change of a pin builds its set anew.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,7 +16,7 @@ home=${XDG_CACHE_HOME:-${HOME:?HOME or XDG_CACHE_HOME must say where to keep the
 # build MODULE FLAGS PACKAGE... builds programs of a module below tools/kubernetes, which agree on versions so that they share what is
 # compiled. With -trimpath they would not: it takes the version that is asked for into account, and not only the one that is used.
 # What debuggers need, which programs here go without, takes a tenth of the compiler's time, and collecting its garbage less often saves a
-# sixth. Inlining calls takes three tenths: but for what studies measure only Go's own packages are compiled with it.
+# sixth. Inlining calls takes three tenths: only Go's own packages and what studies measure are compiled with it.
 build() {
 	local packages module=$1 flags=$2 inlined=(std netdelta/... sigs.k8s.io/kube-network-policies/...) compiler=(-gcflags=all='-dwarf=false -l')
 	shift 2
