@@ -214,15 +214,17 @@ func (m Machine) way(id string, fd int) string {
 	return fmt.Sprintf("socket,id=%s,fd=%d", id, fd)
 }
 
+// ExactCPU is QEMU's model of the processor of a guest that counts instructions, with all that QEMU has.
+const ExactCPU = "max"
+
 // cpu is the model of the guest's processors. A kernel that is told of fast copies of strings makes all its copies by them, which QEMU
-// translates into a loop over single bytes: without them a guest boots in three quarters of the time. What is counted in instructions
-// is counted with all that QEMU has.
+// translates into a loop over single bytes: without them a guest boots in three quarters of the time.
 func (m Machine) cpu() string {
 	switch {
 	case m.Accel == KVM:
 		return "host"
 	case m.Exact != nil:
-		return "max"
+		return ExactCPU
 	default:
 		return "max,-erms,-fsrm"
 	}

@@ -26,8 +26,6 @@ const (
 	perInstruction = 1 << shift
 	// clock is the clock source of the guest's kernel: the processor's counter, which counts what the clock counts.
 	clock = "tsc"
-	// processor is what QEMU emulates.
-	processor = "max"
 	// memory is a guest's.
 	memory = 768 << 20
 	// silence is how long a guest may say nothing, on a busy machine too: the slowest network takes seconds of a processor.
@@ -51,7 +49,7 @@ func (p Lab) counter(ctx context.Context) (*testbed.Counter, error) {
 // NewCounter counts in guests of an image, with the static netdelta at a path in place of this program unless that is "".
 func NewCounter(img image.Image, program string) *testbed.Counter {
 	return &testbed.Counter{
-		PerInstruction: perInstruction, Clock: clock, Emulator: img.QEMU, Processor: processor, Image: img.ID(),
+		PerInstruction: perInstruction, Clock: clock, Emulator: img.QEMU, Processor: vm.ExactCPU, Image: img.ID(),
 		Environment: result.Environment{
 			Virtual:  "QEMU " + img.QEMU + ", counting instructions",
 			Versions: map[string]string{"qemu": img.QEMU, "accelerator": "tcg, icount", "image": img.ID()},
