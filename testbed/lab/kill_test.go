@@ -191,6 +191,16 @@ func marked(t *testing.T, pid int) []owner.Process {
 	return slices.DeleteFunc(all, func(p owner.Process) bool { return p.Owner.PID != pid })
 }
 
+// awaitMarked waits until there are processes with the mark of a program.
+func awaitMarked(t *testing.T, pid int) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); len(marked(t, pid)) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("for 30 s, program %d has had no process of a lab", pid)
+		}
+	}
+}
+
 // orphansOf lists a program's processes that are orphans.
 func orphansOf(t *testing.T, pid int) []owner.Process {
 	t.Helper()
@@ -214,9 +224,8 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		if line != "ready" {
 			t.Fatal(line)
 		}
-		// Every other time from when processes of a lab are there, which a busy machine may take long to begin.
-		for deadline := time.Now().Add(10 * time.Second); n%2 == 1 && len(marked(t, run.Process.Pid)) == 0 && time.Now().Before(deadline); {
-			time.Sleep(time.Millisecond)
+		if n%2 == 1 { // from when processes of a lab are there, which a busy machine may take long to begin
+			awaitMarked(t, run.Process.Pid)
 		}
 		time.Sleep(time.Duration(random.Int64N(int64(300 * time.Millisecond))))
 		stood += len(marked(t, run.Process.Pid))
