@@ -58,10 +58,10 @@ func longCommand(t *testing.T, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// keepBusy has as many threads compute as there are processors, until the test stops it.
+// keepBusy has twice as many threads compute as there are processors, until the test stops it.
 func keepBusy() (stop func()) {
 	done := make(chan struct{})
-	for range runtime.NumCPU() {
+	for range 2 * runtime.NumCPU() {
 		go func() {
 			for x := 1.0; ; x = math.Sqrt(x + 1) {
 				select {
