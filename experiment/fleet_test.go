@@ -30,9 +30,13 @@ const echoVerb = "fleet-daemon"
 const (
 	order     = 'e'
 	orderDie  = 'd'
+	orderLose = 'l' // to die, and its pod's agent with it when it is to be started again
 	orderHang = 'h' // for hangs
 	hangs     = 4 * time.Second
 )
+
+// lostStatus is the exit status of a daemon whose agent ends with it.
+const lostStatus = 4
 
 // echo is the daemon.
 func echo(at string) error {
@@ -57,6 +61,8 @@ func echo(at string) error {
 				case orderDie:
 					fmt.Fprintln(os.Stderr, "told to die")
 					os.Exit(3)
+				case orderLose:
+					os.Exit(lostStatus)
 				case orderHang:
 					awake.Lock()
 					time.Sleep(hangs)
@@ -216,8 +222,12 @@ func (s *echoServer) Health(context.Context) workload.Health {
 }
 
 func (s *echoServer) Restart(context.Context) error {
-	if s.daemon.Err() == nil {
+	err := s.daemon.Err()
+	if err == nil {
 		return nil
+	}
+	if strings.Contains(err.Error(), fmt.Sprintf("exit status %d", lostStatus)) {
+		os.Exit(1)
 	}
 	return s.start()
 }

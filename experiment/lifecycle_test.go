@@ -147,6 +147,29 @@ func TestServiceThatDies(t *testing.T) {
 	}
 }
 
+// A pod that is lost while its daemon is started again costs the trial, which names it, and no more: the next has other pods.
+func TestPodLostInRestart(t *testing.T) {
+	t.Parallel()
+	c := setUp(t, served("fleet"), 3, nil)
+	orders(t, &c, map[int]byte{2: orderLose})
+	run := mustRun(t, c)
+	var failed, after []string
+	for _, tr := range journal(t, c) {
+		switch {
+		case tr.Failed != "":
+			failed = append(failed, tr.Failed)
+		case tr.Build == 2:
+			after = append(after, tr.ID())
+		}
+	}
+	if len(failed) != 1 || !strings.Contains(failed[0], " of fleet (fleet) was lost: ") || !strings.Contains(failed[0], " on node ") {
+		t.Errorf("failed trials: %q", failed)
+	}
+	if len(after) != len(run.Cells) {
+		t.Errorf("in the block after, %d of %d cells were measured", len(after), len(run.Cells))
+	}
+}
+
 // A service that is unwell for a while spoils what it served meanwhile, which is measured again.
 func TestServiceThatIsUnwell(t *testing.T) {
 	t.Parallel()

@@ -85,7 +85,9 @@ func StartCluster(ctx context.Context, c Client, agents []*agent.Agent, health *
 		}
 		k.failed = eg.Wait()
 	}
-	if k.failed != nil && ctx.Err() == nil {
+	if err := k.lost(); k.failed != nil && err != nil {
+		k.failed = err // which says little of the daemons
+	} else if k.failed != nil && ctx.Err() == nil {
 		health.giveUp(k.key, k.failed.Error())
 	}
 	return k
@@ -173,6 +175,9 @@ func (k *Cluster) fix(ctx context.Context, ailment string, ended bool) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil && ended:
+			if lost := k.lost(); lost != nil {
+				return lost
+			}
 			return k.giveUp("starting the services of %s again: %w", k.key, err)
 		}
 		if now, _ := check(ctx, k.members); now == "" {

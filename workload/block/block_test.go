@@ -197,8 +197,9 @@ func TestParameters(t *testing.T) {
 func TestOverIPv6(t *testing.T) {
 	t.Parallel()
 	programs(t)
-	at := port(t, "::1")
-	serve(t, result.Params{}, netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port()))
+	everywhere := port(t, "::") // nbd-server listens under IPv4, too
+	serve(t, result.Params{}, everywhere)
+	at := netip.AddrPortFrom(netip.IPv6Loopback(), everywhere.Port())
 	check(t, burst(t, dial(t, result.Params{}, at), engine.BurstSpec{Duration: short}), 4*unit.KiB)
 }
 
