@@ -61,7 +61,7 @@ func TestLoadThatBeginsMidRunGivesNoFalseVerdict(t *testing.T) {
 	const builds = 9
 	s := small([]string{"bridge", "bridge-again", "vxlan"}, result.CrossNode)
 	s.Baseline = "bridge"
-	s.Design.Builds, s.Design.Rounds, s.Design.Confidence = builds, 40, 0.99
+	s.Design.Builds, s.Design.Rounds, s.Design.Confidence = builds, 16, 0.99
 	c := setUpOn(t, alias(t, "bridge", "bridge-again"), s, builds, nil)
 	load := &phases{t: t, cpu: c.Measuring[0], first: builds/3 + 1, last: 2 * builds / 3}
 	t.Cleanup(load.end)
