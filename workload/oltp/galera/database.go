@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -80,11 +81,14 @@ const (
 	notesMost  = 2
 )
 
+// telling finds the lines of a log that say why a database has ended. That another node could not send it what it missed is a mere warning.
+var telling = regexp.MustCompile(`\[ERROR\]|State transfer .*failed`)
+
 // words are the last things that the database said: its errors, if there are any, for it says much else.
 func (d *database) words() string {
 	var errs []string
 	for line := range strings.Lines(d.daemon.Said()) {
-		if strings.Contains(line, "[ERROR]") {
+		if telling.MatchString(line) {
 			errs = append(errs, strings.TrimSpace(line))
 		}
 	}

@@ -31,6 +31,19 @@ func TestReadVersion(t *testing.T) {
 	}
 }
 
+func TestTelling(t *testing.T) {
+	for line, want := range map[string]bool{
+		"0 [ERROR] WSREP: Will never receive state. Need to abort.":                                                        true,
+		"0 [Warning] WSREP: 0.0 (node0): State transfer to 2.0 (node2) failed: Connection refused":                         true,
+		"0 [Note] WSREP: 0.0 (node0): State transfer to 2.0 (node2) complete.":                                             false,
+		"0 [Note] WSREP: Member 2.0 (node2) requested state transfer from '*any*'. Selected 0.0 (node0)(SYNCED) as donor.": false,
+	} {
+		if telling.MatchString(line) != want {
+			t.Errorf("%s: want %v", line, want)
+		}
+	}
+}
+
 // well is what a node says that is.
 const well = "wsrep_local_state_comment\tSynced\nwsrep_cluster_size\t3\nwsrep_cluster_status\tPrimary\nwsrep_ready\tON\n" +
 	"wsrep_last_committed\t17\nwsrep_provider_version\t4.23(rXXXX)\nwsrep_evs_repl_latency\t0.0002/0.001/0.5/0.01/1000\n"
