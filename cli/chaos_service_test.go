@@ -26,13 +26,13 @@ networks: [host, bridge]
 placement: [cross-node]
 workloads:
   - http: {file: 1KiB}
-design: {burst: 20ms, builds: 4, time_budget: 15s}
+design: {burst: 20ms, builds: 4, time_budget: 20s}
 `
 
 // A service that hangs costs its cell of a build, by name; the other cells of the build go on, and the run ends in its time.
 func stoppedService(c *chaos) {
 	t := c.T
-	const budget = 15 * time.Second // a hung service is waited for for three fifths of it
+	const budget = 20 * time.Second // a hung service is waited for for three fifths of it
 	_, err := daemon.Look("nginx")
 	require.Need(t, "the program nginx", err == nil)
 	write(t, filepath.Join(c.dir, "served.yaml"), servedStudy)
