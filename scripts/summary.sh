@@ -18,9 +18,6 @@ fi
 log=$folder/$name.log
 before=$(find "$folder" -name '*.again' -exec cat {} + | wc -l)
 
-# The go command says on its standard error what it downloads, and each line of that passes for a failure.
-go mod download
-
 status=0
 go tool -modfile=tools/go.mod gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --format-icons text \
 	--rerun-fails=1 --rerun-fails-max-failures=$((${NETDELTA_AGAIN:-4} - before)) --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \

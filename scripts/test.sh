@@ -130,14 +130,18 @@ if [[ ${1:-} == --events ]]; then
 	exit
 fi
 
-# listed prints the packages of patterns, each of which must match one.
+# listed prints the packages of patterns, each of which must match one. What the go command says beside them, such as what it downloads, is
+# no package.
 listed() {
-	local packages
-	packages=$(go list "$@" 2>&1) || { echo "$packages" >&2 && return 1; }
-	if grep 'matched no packages' <<<"$packages" >&2; then
+	local packages said
+	said=$(mktemp)
+	packages=$(go list "$@" 2>"$said") || { cat "$said" >&2 && rm "$said" && return 1; }
+	if grep 'matched no packages' "$said" >&2; then
 		echo "scripts/test.sh: there are no such packages (see above)" >&2
+		rm "$said"
 		return 1
 	fi
+	rm "$said"
 	sort -u <<<"$packages"
 }
 
