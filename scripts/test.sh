@@ -130,8 +130,8 @@ if [[ ${1:-} == --events ]]; then
 	exit
 fi
 
-# listed prints the packages of patterns, each of which must match one. What the go command says beside them, such as what it downloads, is
-# no package.
+# listed prints the packages of patterns, each of which must match one. What the go command says on its standard error, such as what it
+# downloads, is no package.
 listed() {
 	local packages said
 	said=$(mktemp)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// onFreshMachine stands in for a go command that has to download modules first: it says so beside the packages that it lists, and writes
+// onFreshMachine stands in for a go command that has to download modules first: it says so while it lists packages, and writes
 // down what else it is asked.
 const onFreshMachine = `#!/bin/sh
 if [ "$1" = list ]; then
