@@ -97,7 +97,8 @@ func ordered(burst int) byte {
 }
 
 // workloads are the catalogue and these tests' own: "fleet" is served by a cluster of two pods, "lone" by a daemon alone,
-// "stillborn" by a cluster whose second pod never starts; "lacking" needs a program that there is not, "greedy" memory.
+// "stillborn" by a cluster whose second pod never starts, "frail" by one whose second pod is lost when it first starts, if that is ordered;
+// "lacking" needs a program that there is not, "greedy" memory.
 func workloads() []workload.Workload {
 	fleet := func(name string, serve func(context.Context, result.Params, workload.Member) (engine.Server, error)) workload.Workload {
 		w := echoing(name)
@@ -130,6 +131,12 @@ func workloads() []workload.Workload {
 				return serveFleet(ctx, p, at)
 			}
 			return nil, errors.New("daemon 1: exit status 3; its last words: no luck today")
+		}),
+		fleet("frail", func(ctx context.Context, p result.Params, at workload.Member) (engine.Server, error) {
+			if at.Pod == 1 && ordered(3) == orderLose {
+				os.Exit(1)
+			}
+			return serveFleet(ctx, p, at)
 		}),
 		alone("lone", workload.Demand{Programs: shell(), Burst: 2 * time.Millisecond}),
 		alone("lacking", workload.Demand{Programs: []workload.Program{{Name: "no-such-daemon", Package: "nothing-of-the-kind"}}}),

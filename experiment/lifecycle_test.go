@@ -147,6 +147,30 @@ func TestServiceThatDies(t *testing.T) {
 	}
 }
 
+// A pod that is lost while its daemon is started for the first time costs what was to be measured there, and no more.
+func TestPodLostInStart(t *testing.T) {
+	t.Parallel()
+	c := setUp(t, served("frail"), 2, nil)
+	name := filepath.Join(t.TempDir(), "order")
+	c.Program.Env = append(c.Program.Env, trigger+"="+name)
+	if err := os.WriteFile(name, []byte{orderLose}, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := mustRun(t, c)
+	last := 0
+	for _, tr := range journal(t, c) {
+		switch {
+		case tr.Failed != "" && (tr.Build > 0 || !strings.Contains(tr.Failed, " of frail (frail) was lost: ")):
+			t.Errorf("%s failed: %s", tr.ID(), tr.Failed)
+		case tr.Failed == "" && tr.Build == 1:
+			last++
+		}
+	}
+	if last != len(run.Cells) {
+		t.Errorf("in the last block, %d of %d cells were measured", last, len(run.Cells))
+	}
+}
+
 // A pod that is lost while its daemon is started again costs the trial, which names it, and no more: the next has other pods.
 func TestPodLostInRestart(t *testing.T) {
 	t.Parallel()
