@@ -135,13 +135,13 @@ fi
 listed() {
 	local packages said
 	said=$(mktemp)
-	packages=$(go list "$@" 2>"$said") || { cat "$said" >&2 && rm "$said" && return 1; }
+	# shellcheck disable=SC2064 # the name is known now
+	trap "rm -f '$said'" RETURN
+	packages=$(go list "$@" 2>"$said") || { cat "$said" >&2 && return 1; }
 	if grep 'matched no packages' "$said" >&2; then
 		echo "scripts/test.sh: there are no such packages (see above)" >&2
-		rm "$said"
 		return 1
 	fi
-	rm "$said"
 	sort -u <<<"$packages"
 }
 
