@@ -147,7 +147,7 @@ func TestServiceThatDies(t *testing.T) {
 	}
 }
 
-// A pod that is lost while its daemon is started for the first time costs what was to be measured there, and no more.
+// A pod that is lost while its daemon is started for the first time, before anything is measured, costs no trial: all are made anew.
 func TestPodLostInStart(t *testing.T) {
 	t.Parallel()
 	c := setUp(t, served("frail"), 2, nil)
@@ -156,19 +156,11 @@ func TestPodLostInStart(t *testing.T) {
 	if err := os.WriteFile(name, []byte{orderLose}, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run := mustRun(t, c)
-	last := 0
-	for _, tr := range journal(t, c) {
-		switch {
-		case tr.Failed != "" && (tr.Build > 0 || !strings.Contains(tr.Failed, " of frail (frail) was lost: ")):
-			t.Errorf("%s failed: %s", tr.ID(), tr.Failed)
-		case tr.Failed == "" && tr.Build == 1:
-			last++
-		}
+	run, failed := lostPod(t, c, "frail", 1)
+	if len(failed) > 0 {
+		t.Errorf("failed trials: %q", failed)
 	}
-	if last != len(run.Cells) {
-		t.Errorf("in the last block, %d of %d cells were measured", last, len(run.Cells))
-	}
+	noted(t, run, "frail", "made anew", " on node ", "was lost")
 }
 
 // A pod that is lost while its daemon is started again costs the trial, which names it, and no more: the next has other pods.
@@ -176,22 +168,32 @@ func TestPodLostInRestart(t *testing.T) {
 	t.Parallel()
 	c := setUp(t, served("fleet"), 3, nil)
 	orders(t, &c, map[int]byte{2: orderLose})
-	run := mustRun(t, c)
-	var failed, after []string
+	if _, failed := lostPod(t, c, "fleet", 2); len(failed) != 1 {
+		t.Errorf("failed trials: %q", failed)
+	}
+}
+
+// lostPod carries out a run that loses a pod of a workload before its last block, which must be whole, and returns why trials failed: each
+// names the pod.
+func lostPod(t *testing.T, c experiment.Config, name string, last int) (run result.Run, failed []string) {
+	t.Helper()
+	run = mustRun(t, c)
+	var whole []string
 	for _, tr := range journal(t, c) {
 		switch {
 		case tr.Failed != "":
 			failed = append(failed, tr.Failed)
-		case tr.Build == 2:
-			after = append(after, tr.ID())
+			if !strings.Contains(tr.Failed, " of "+name+" ("+name+") was lost: ") || !strings.Contains(tr.Failed, " on node ") {
+				t.Errorf("%s failed: %s", tr.ID(), tr.Failed)
+			}
+		case tr.Build == last:
+			whole = append(whole, tr.ID())
 		}
 	}
-	if len(failed) != 1 || !strings.Contains(failed[0], " of fleet (fleet) was lost: ") || !strings.Contains(failed[0], " on node ") {
-		t.Errorf("failed trials: %q", failed)
+	if len(whole) != len(run.Cells) {
+		t.Errorf("in the last block, %d of %d cells were measured", len(whole), len(run.Cells))
 	}
-	if len(after) != len(run.Cells) {
-		t.Errorf("in the block after, %d of %d cells were measured", len(after), len(run.Cells))
-	}
+	return run, failed
 }
 
 // A service that is unwell for a while spoils what it served meanwhile, which is measured again.

@@ -66,7 +66,7 @@ func firstOfNodes(tb testbed.Testbed, after, n int) ([]testbed.Pod, error) {
 }
 
 // StartCluster starts the daemons of a cluster that serves cells like the client's: in the first pod, then in all others at once. A
-// cluster that does not start is given up; Recover says why.
+// cluster that does not start is given up, unless it has lost a pod; Recover says why.
 func StartCluster(ctx context.Context, c Client, agents []*agent.Agent, health *Health) *Cluster {
 	k := &Cluster{key: Key(c.Cell, c.Demand), cell: c.Cell, health: health, cpu: c.CPU, ports: c.Demand.Cluster.Ports, remote: c.Remote}
 	for _, a := range agents {
@@ -85,9 +85,12 @@ func StartCluster(ctx context.Context, c Client, agents []*agent.Agent, health *
 		}
 		k.failed = eg.Wait()
 	}
-	if err := k.lost(); k.failed != nil && err != nil {
-		k.failed = err // which says little of the daemons
-	} else if k.failed != nil && ctx.Err() == nil {
+	if k.failed == nil || ctx.Err() != nil {
+		return k
+	}
+	if lost := k.lost(); lost != nil {
+		k.failed = lost
+	} else {
 		health.giveUp(k.key, k.failed.Error())
 	}
 	return k
@@ -175,9 +178,6 @@ func (k *Cluster) fix(ctx context.Context, ailment string, ended bool) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil && ended:
-			if lost := k.lost(); lost != nil {
-				return lost
-			}
 			return k.giveUp("starting the services of %s again: %w", k.key, err)
 		}
 		if now, _ := check(ctx, k.members); now == "" {
@@ -195,8 +195,11 @@ func (k *Cluster) notRecovered(ailment string) error {
 	return k.giveUp("the services of %s stay unwell, whatever is done: %s", k.key, ailment)
 }
 
-// giveUp excludes the cluster from the rest of the run.
+// giveUp excludes the cluster from the rest of the run, unless it has lost a pod, which says little of its daemons.
 func (k *Cluster) giveUp(format string, args ...any) error {
+	if lost := k.lost(); lost != nil {
+		return lost
+	}
 	k.failed = fmt.Errorf("%w: %w", errGivenUp, fmt.Errorf(format, args...))
 	k.health.giveUp(k.key, k.failed.Error())
 	return k.failed
