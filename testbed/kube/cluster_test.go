@@ -178,7 +178,7 @@ func talk(t *testing.T, tb testbed.Testbed) error {
 	return nil
 }
 
-// TestSwapOnCluster: pods that outlive their network are reached in another way.
+// TestSwapOnCluster: pods that outlive their network are reached in another way; an error names the pod that was lost, and its node.
 func TestSwapOnCluster(t *testing.T) {
 	t.Parallel()
 	d := newDriver(t, connect(t, "restricted"), Options{Ports: 2})
@@ -205,6 +205,16 @@ func TestSwapOnCluster(t *testing.T) {
 	}
 	if err := tb.Swap(t.Context(), Host); !errors.Is(err, testbed.ErrUnsupported) {
 		t.Errorf("swap to host: %v", err)
+	}
+	// A pod that was lost can't be reached in another way.
+	now := int64(0)
+	if err := d.cluster.API.Pods(d.cluster.Namespace).Delete(t.Context(), server.Pod.Name(), metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tb.Swap(t.Context(), Headless); err == nil || !strings.Contains(err.Error(), "pod "+server.Pod.Name()+" on node "+server.Pod.Node()+": ") {
+		t.Errorf("swap without the server's pod: %v", err)
+	} else {
+		t.Log(err)
 	}
 }
 

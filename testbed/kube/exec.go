@@ -369,7 +369,7 @@ func listen(ctx context.Context, c *Cluster, at ContainerRef, port uint16) (*str
 	stop := context.AfterFunc(ctx, s.cut)
 	defer stop()
 	if _, err := s.stdout.ReadString('\n'); err != nil {
-		return nil, fmt.Errorf("have pod %s listen on port %d: %w", at.Pod, port, s.lost())
+		return nil, fmt.Errorf("listen on port %d: %w", port, s.lost())
 	}
 	return s, nil
 }

@@ -34,16 +34,16 @@ type way struct {
 }
 
 // join makes what the present network puts in front of a pod that is up, and proves that the clients reach all others that are, as far
-// as they are up themselves. The testbed must be kept open meanwhile.
+// as they are up themselves. The testbed must be kept open meanwhile. An error names the pod that can't be reached.
 func (t *Testbed) join(ctx context.Context, p *pod) error {
 	if at := p.Address(); !at.IsValid() && !isSecondary(t.spec.Network) {
-		return fmt.Errorf("it has no address of %s", t.family())
+		return p.failed(fmt.Errorf("it has no address of %s", t.family()))
 	}
 	if t.spec.Target != "" {
 		return nil // whether it is reached, each client finds out
 	}
 	if err := t.front(ctx, p); err != nil {
-		return err
+		return p.failed(err)
 	}
 	t.joining.Lock()
 	defer t.joining.Unlock()
@@ -56,11 +56,11 @@ func (t *Testbed) join(ctx context.Context, p *pod) error {
 			}
 			if err := t.prove(ctx, client, server); err != nil {
 				p.ready = false
-				return err
+				return server.failed(err)
 			}
 			if err := t.enforced(ctx, client, server); err != nil {
 				p.ready = false
-				return err
+				return server.failed(err)
 			}
 			server.proven[by] = true
 		}

@@ -51,6 +51,11 @@ func (p *pod) Name() string {
 // Node implements testbed.Pod.
 func (p *pod) Node() string { return p.node }
 
+// failed names the pod and its node in an error.
+func (p *pod) failed(err error) error {
+	return fmt.Errorf("pod %s on node %s: %w", p.Name(), p.Node(), err)
+}
+
 // Address implements testbed.Pod. It is not valid before something was started in the pod.
 func (p *pod) Address() netip.Addr {
 	live := p.alive()
@@ -126,7 +131,7 @@ func (p *pod) ensure(ctx context.Context) (*LivePod, error) {
 	p.live = live
 	p.mu.Unlock()
 	if err = p.bed.join(ctx, p); err != nil {
-		return nil, errors.Join(fmt.Errorf("pod %s: %w", live.Name(), err), p.remove())
+		return nil, errors.Join(err, p.remove())
 	}
 	return live, nil
 }
