@@ -1,8 +1,10 @@
 package sockets
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -91,8 +93,8 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// TestSlowReceiver stops the server's process while a stream comes in: what its buffer can't hold is lost there, and not on
-// the way.
+// TestSlowReceiver stops the server's process, while a stream comes in, until its buffer can't hold more: what comes then is lost there, and
+// not on the way.
 func TestSlowReceiver(t *testing.T) {
 	require.Namespaces(t)
 	const name = "udp-stream"
@@ -111,12 +113,19 @@ func TestSlowReceiver(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The warm-up is not counted by the receiver, but may be dropped by its socket: so there is none.
-	spec := engine.BurstSpec{Duration: 300 * time.Millisecond, Deadline: 20 * time.Second}
+	spec := engine.BurstSpec{Duration: time.Second, Deadline: 20 * time.Second}
 	if err := unix.Kill(server.PID(), unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	awake := time.AfterFunc(600*time.Millisecond, func() { _ = unix.Kill(server.PID(), unix.SIGCONT) })
-	defer awake.Stop()
+	go func() {
+		for deadline := time.Now().Add(spec.Deadline / 2); drops(server.PID()) == 0 && time.Now().Before(deadline); {
+			if t.Context().Err() != nil {
+				return // the server is being ended
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		_ = unix.Kill(server.PID(), unix.SIGCONT)
+	}()
 	b, err := client.Burst(t.Context(), session, spec)
 	if err != nil {
 		t.Fatal(err)
@@ -145,4 +154,19 @@ func TestSlowReceiver(t *testing.T) {
 	if theirs, err = server.Totals(t.Context(), service); err != nil || theirs.Sockets.Dropped-before != uint64(b.Lost) {
 		t.Errorf("%d lost, the socket dropped %d more: %v", b.Lost, theirs.Sockets.Dropped-before, err)
 	}
+}
+
+// drops counts the datagrams that the UDP sockets of a process's namespace have turned away: the last column of its table.
+func drops(pid int) int {
+	table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/udp", pid))
+	if err != nil {
+		return 0
+	}
+	sum := 0
+	for line := range strings.Lines(string(table)) {
+		fields := strings.Fields(line)
+		n, _ := strconv.Atoi(fields[len(fields)-1]) // the first line holds names
+		sum += n
+	}
+	return sum
 }
