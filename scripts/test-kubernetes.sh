@@ -51,14 +51,14 @@ events() {
 	fi
 	trap 'for group in "${groups[@]}"; do kill -- "-$group" 2>/dev/null || true; done' EXIT
 	# They wait for pods to start and to end most of the time.
-	aside others '-parallel 3' "$others"
+	aside others '-parallel 2' "$others"
 	aside makers '' "$makers"
 	if [[ $first_cache == "$second_cache" ]]; then await; fi
 	read -ra packages <<<"$runs"
 	if ((${#packages[@]} > 0)); then
 		# The nodes get the programs that workloads run, and the program under test: few tests stream that.
 		XDG_CACHE_HOME=$first_cache "$work/cluster" programs --netdelta "$NETDELTA_TESTED" >"$work/programs" &&
-			on_cluster "$first_cache" -parallel 4 -run OnCluster "${packages[@]}" || status=$?
+			on_cluster "$first_cache" -parallel 3 -run OnCluster "${packages[@]}" || status=$?
 	fi
 	await
 	trap - EXIT
