@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/network"
@@ -31,6 +33,7 @@ const (
 	order     = 'e'
 	orderDie  = 'd'
 	orderLose = 'l' // to die, and its pod's agent with it when it is to be started again
+	orderGone = 'g' // to end its pod's agent, when its client collects
 	orderHang = 'h' // for hangs
 	hangs     = 4 * time.Second
 )
@@ -63,6 +66,9 @@ func echo(at string) error {
 					os.Exit(3)
 				case orderLose:
 					os.Exit(lostStatus)
+				case orderGone:
+					_ = unix.Kill(os.Getppid(), unix.SIGKILL)
+					return
 				case orderHang:
 					awake.Lock()
 					time.Sleep(hangs)
@@ -97,16 +103,16 @@ func ordered() byte {
 }
 
 // workloads are the catalogue and these tests' own: "fleet" is served by a cluster of two pods, "lone" by a daemon alone,
-// "stillborn" by a cluster whose second pod never starts, "frail" by one whose second pod is lost when it first starts, if that is ordered;
-// "lacking" needs a program that there is not, "greedy" memory.
+// "stillborn" by a cluster whose second pod never starts, "frail" by one whose second pod answers clients, and is lost when it first starts,
+// if that is ordered; "lacking" needs a program that there is not, "greedy" memory.
 func workloads() []workload.Workload {
-	fleet := func(name string, serve func(context.Context, result.Params, workload.Member) (engine.Server, error)) workload.Workload {
+	fleet := func(name string, served int, serve func(context.Context, result.Params, workload.Member) (engine.Server, error)) workload.Workload {
 		w := echoing(name)
 		w.Demand = func(result.Params) workload.Demand {
 			return workload.Demand{
 				Programs: shell(), Opaque: true, Burst: 20 * time.Millisecond, Memory: unit.MiB,
 				Cluster: &workload.Cluster{Key: name, Pods: 2, Serve: serve, Dial: func(_ context.Context, _ result.Params, at workload.Member) (engine.Client, error) {
-					return dialEcho(netip.AddrPortFrom(at.Peers[0], fleetPort))
+					return dialEcho(netip.AddrPortFrom(at.Peers[served], fleetPort))
 				}},
 			}
 		}
@@ -125,14 +131,14 @@ func workloads() []workload.Workload {
 	}
 	return append(catalogue.Workloads(),
 		many(),
-		fleet("fleet", serveFleet),
-		fleet("stillborn", func(ctx context.Context, p result.Params, at workload.Member) (engine.Server, error) {
+		fleet("fleet", 0, serveFleet),
+		fleet("stillborn", 0, func(ctx context.Context, p result.Params, at workload.Member) (engine.Server, error) {
 			if at.Pod == 0 {
 				return serveFleet(ctx, p, at)
 			}
 			return nil, errors.New("daemon 1: exit status 3; its last words: no luck today")
 		}),
-		fleet("frail", func(ctx context.Context, p result.Params, at workload.Member) (engine.Server, error) {
+		fleet("frail", 1, func(ctx context.Context, p result.Params, at workload.Member) (engine.Server, error) {
 			if at.Pod == 1 && ordered() == orderLose {
 				os.Exit(1)
 			}
@@ -244,6 +250,7 @@ func (s *echoServer) Close() error { return s.home.Close() }
 // echoClient plays ping-pong.
 type echoClient struct {
 	bursts     int
+	doomed     bool // by orderGone
 	conn       net.Conn
 	last, kept int64
 }
@@ -277,6 +284,9 @@ func (c *echoClient) Burst(spec engine.BurstSpec) (engine.Burst, error) {
 	if c.bursts == 3 {
 		what = ordered()
 	}
+	if what == orderGone {
+		c.doomed, what = true, order
+	}
 	var all []float64
 	for time.Since(b.Start) < spec.Duration {
 		took, err := c.exchange(what, time.Second)
@@ -305,6 +315,11 @@ func (c *echoClient) settle(drop bool) {
 
 func (c *echoClient) Collect(drop bool) (engine.Totals, error) {
 	c.settle(drop)
+	if c.doomed {
+		if _, err := c.exchange(orderGone, time.Second); err != nil {
+			return engine.Totals{}, err
+		}
+	}
 	t := engine.Totals{Transactions: c.kept, Errors: 1}
 	c.kept = 0
 	return t, nil

@@ -156,7 +156,7 @@ func TestPodLostInStart(t *testing.T) {
 	if err := os.WriteFile(name, []byte{orderLose}, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run, failed := lostPod(t, c, "frail", 1)
+	run, failed := lostPod(t, c, 1)
 	if len(failed) > 0 {
 		t.Errorf("failed trials: %q", failed)
 	}
@@ -168,14 +168,24 @@ func TestPodLostInRestart(t *testing.T) {
 	t.Parallel()
 	c := setUp(t, served("fleet"), 3, nil)
 	orders(t, &c, map[int]byte{2: orderLose})
-	if _, failed := lostPod(t, c, "fleet", 2); len(failed) != 1 {
+	if _, failed := lostPod(t, c, 2); len(failed) != 1 {
+		t.Errorf("failed trials: %q", failed)
+	}
+}
+
+// A pod that is lost while a trial is collected costs that trial, which names it, though its client saw no more than a connection's end.
+func TestPodLostInCollect(t *testing.T) {
+	t.Parallel()
+	c := setUp(t, served("frail"), 3, nil)
+	orders(t, &c, map[int]byte{2: orderGone})
+	if _, failed := lostPod(t, c, 2); len(failed) != 1 || !strings.Contains(failed[0], "collecting ") {
 		t.Errorf("failed trials: %q", failed)
 	}
 }
 
 // lostPod carries out a run that loses a pod of a workload before its last block, which must be whole, and returns why trials failed: each
 // names the pod.
-func lostPod(t *testing.T, c experiment.Config, name string, last int) (run result.Run, failed []string) {
+func lostPod(t *testing.T, c experiment.Config, last int) (run result.Run, failed []string) {
 	t.Helper()
 	run = mustRun(t, c)
 	var whole []string
@@ -183,7 +193,7 @@ func lostPod(t *testing.T, c experiment.Config, name string, last int) (run resu
 		switch {
 		case tr.Failed != "":
 			failed = append(failed, tr.Failed)
-			if !strings.Contains(tr.Failed, " of "+name+" ("+name+") was lost: ") || !strings.Contains(tr.Failed, " on node ") {
+			if !strings.Contains(tr.Failed, ": pod ") && !strings.Contains(tr.Failed, "; pod ") || !strings.Contains(tr.Failed, " on node ") || !strings.Contains(tr.Failed, " was lost: ") {
 				t.Errorf("%s failed: %s", tr.ID(), tr.Failed)
 			}
 		case tr.Build == last:

@@ -1,7 +1,6 @@
 package endpoint
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -153,8 +152,8 @@ func (k *Cluster) Recover(ctx context.Context) error {
 // lost says which pod of the cluster was lost, and why; nil while all are there.
 func (k *Cluster) lost() error {
 	for _, m := range k.members {
-		if a := m.Agent; !a.Alive() {
-			return fmt.Errorf("%s of %s was lost: %s", where(a.Pod()), k.key, cmp.Or(a.Process().FailureReason(), "its agent has ended"))
+		if err := Lost(m.Agent); err != nil {
+			return fmt.Errorf("%s: %w", k.key, err)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -52,6 +53,23 @@ func (s *Service) Records() []result.Service {
 		all[i].Pod, all[i].Restarts = s.Agent.Pod().Name(), s.restarts
 	}
 	return all
+}
+
+// LostError says that a pod was lost, and its agent with it.
+type LostError struct {
+	Pod    testbed.Pod
+	Reason string // in the words of what runs the pod, as far as it tells
+}
+
+// Error implements error.
+func (e *LostError) Error() string { return fmt.Sprintf("%s was lost: %s", where(e.Pod), e.Reason) }
+
+// Lost is the *LostError of an agent that has ended, nil of one that lives.
+func Lost(a *agent.Agent) error {
+	if a.Alive() {
+		return nil
+	}
+	return &LostError{a.Pod(), cmp.Or(a.Process().FailureReason(), "its agent has ended")}
 }
 
 // where names a pod and its node.

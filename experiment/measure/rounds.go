@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"netdelta/agent"
+	"netdelta/experiment/endpoint"
 	"netdelta/experiment/plan"
 	"netdelta/internal/gather"
 	"netdelta/probe/pressure"
@@ -252,24 +253,32 @@ func fail(sessions []*Session, s *Session, err error) {
 	}
 }
 
-// explainLosses adds to sessions that failed on other machines what became of their pods. A connection tells at once that its other
-// end is lost, and the cluster later: an agent that is asked now answers, or turns out to be gone.
+// explainLosses adds to sessions that failed what became of their pods.
 func explainLosses(ctx context.Context, sessions []*Session) {
 	var all sync.WaitGroup
 	for _, s := range sessions {
-		if s.Failed == nil || !s.remote || errors.Is(s.Failed, rpc.ErrGone) {
-			continue
-		}
-		all.Go(func() {
-			for _, a := range s.agents() {
-				if _, err := a.Counters(ctx); errors.Is(err, rpc.ErrGone) {
-					s.Failed = fmt.Errorf("%w; %w", s.Failed, err)
-					return
-				}
-			}
-		})
+		all.Go(func() { s.explainLoss(ctx) })
 	}
 	all.Wait()
+}
+
+// explainLoss is explainLosses for one session, whose daemons may be in pods of their own. A connection tells at once that its other end is
+// lost, and the cluster later: an agent that is asked now answers, or turns out to be gone.
+func (s *Session) explainLoss(ctx context.Context) {
+	var lost *endpoint.LostError
+	if s.Failed == nil || errors.Is(s.Failed, rpc.ErrGone) || errors.As(s.Failed, &lost) {
+		return
+	}
+	agents := s.agents()
+	for _, d := range s.services() {
+		agents = append(agents, d.Agent)
+	}
+	for _, a := range agents {
+		if _, err := a.Counters(ctx); errors.Is(err, rpc.ErrGone) {
+			s.Failed = fmt.Errorf("%w; %w", s.Failed, cmp.Or(endpoint.Lost(a), err))
+			return
+		}
+	}
 }
 
 // machineWatch observes the load of the machines that rounds are measured on: this machine, or the agents' machines through one agent

@@ -349,6 +349,7 @@ func (s *Session) trial(ctx context.Context, build int, moved map[testbed.Testbe
 		t.Sockets = sockets.Join(totals, served)
 		t.Disk, t.Replication = cmp.Or(totals.Disk, served.Disk), cmp.Or(totals.Replication, served.Replication)
 		t.Services, t.Clients = s.serviceRecords(ctx), s.clients.rates()
+		s.explainLoss(ctx)
 	}
 	s.Failed = s.moved(ctx, moved)
 	if s.carry.Visits > 0 {
