@@ -182,7 +182,7 @@ func talk(t *testing.T, tb testbed.Testbed) error {
 func TestSwapOnCluster(t *testing.T) {
 	t.Parallel()
 	d := newDriver(t, connect(t, "restricted"), Options{Ports: 2})
-	tb := openBed(t, d, testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: Pod, PodsOutlive: true})
+	tb := openBed(t, d, testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: ClusterIP, PodsOutlive: true})
 	peers := testbedtest.StartPeers(t, tb.Pods()...)
 	client, server := peers[0], peers[1]
 	first, _ := server.Pod.Ports()
@@ -190,7 +190,7 @@ func TestSwapOnCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for _, name := range []string{Pod, ClusterIP, NodePort, Pod} {
+	for _, name := range []string{ClusterIP, NodePort, Headless, ClusterIP} {
 		if err := tb.Swap(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +211,7 @@ func TestSwapOnCluster(t *testing.T) {
 	if err := d.cluster.API.Pods(d.cluster.Namespace).Delete(t.Context(), server.Pod.Name(), metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		t.Fatal(err)
 	}
-	if err := tb.Swap(t.Context(), Headless); err == nil || !strings.Contains(err.Error(), "pod "+server.Pod.Name()+" on node "+server.Pod.Node()+": ") {
+	if err := tb.Swap(t.Context(), Pod); err == nil || !strings.Contains(err.Error(), "pod "+server.Pod.Name()+" on node "+server.Pod.Node()+": ") {
 		t.Errorf("swap without the server's pod: %v", err)
 	} else {
 		t.Log(err)
