@@ -186,25 +186,30 @@ func each(t *testing.T, m *Meter, c child, bursts, n int) (cpu, wall float64) {
 	return cpus[len(cpus)/2] / 1e3, walls[len(walls)/2] / 1e3
 }
 
-// TestServerOfKnownCost: the figure of a server that works for a known time on each request is that time, beside what it
-// takes any server to receive and send.
+// TestServerOfKnownCost: the figure of a server that works for a known time on each request is that time, beside what it takes
+// to receive and send. A server without any work shows how much that is, in turn with it; work between requests makes it more.
 func TestServerOfKnownCost(t *testing.T) {
 	cpu, k := allowed(t)
-	bystander := start(t, "0", cpu)
-	each(t, k.Meter(bystander, nil), bystander, 1, 10) // it has begun
+	none := start(t, "0", cpu)
+	empty := k.Meter(none, []int{cpu})
+	each(t, empty, none, 1, 10) // it has begun
 	for _, want := range []float64{100, 400} {
 		c := start(t, strconv.Itoa(int(want)), cpu)
 		m := k.Meter(c, []int{cpu})
 		each(t, m, c, 1, 10)
-		got, _ := each(t, m, c, 9, 50)
-		for try := 0; try < 4 && got > 1.1*want+30; try++ { // caches that others have emptied cost a server time of its own
-			again, _ := each(t, m, c, 9, 50)
-			got = min(got, again)
+		var got, least, most float64
+		for range 5 { // caches that others have emptied cost a server time of its own
+			got, _ = each(t, m, c, 9, 50)
+			least, _ = each(t, empty, none, 9, 50)
+			if most = 1.1*want + 3*least; got <= most {
+				break
+			}
 		}
-		if got < want || got > 1.1*want+30 {
-			t.Errorf("a server that works %.0f us on each request used %.1f us", want, got)
+		t.Logf("a server without work used %.1f us, one that works %.0f us %.1f us", least, want, got)
+		if got < want || got > most {
+			t.Errorf("a server that works %.0f us on each request used %.1f us, want at most %.1f us", want, got, most)
 		}
-		if idle, _ := each(t, k.Meter(bystander, []int{cpu}), c, 3, 10); idle > want/10 {
+		if idle, _ := each(t, empty, c, 3, 10); idle > want/10 {
 			t.Errorf("a server that was not asked used %.1f us", idle)
 		}
 	}
