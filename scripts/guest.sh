@@ -58,7 +58,7 @@ files=(--file "$work/tests:/tests")
 		there=/src/${folder#"$PWD"}
 		if [[ -d $folder/testdata ]]; then files+=(--file "$folder/testdata:$there/testdata"); fi
 		printf 'mkdir -p %q && cd %q && /tests/test2json -t -p %q /tests/%q -test.v=test2json -test.paniconexit0' "$there" "$there" "$package" "$name"
-		printf ' %q' "-test.timeout=${NETDELTA_TEST_TIMEOUT:-15m}" "-test.run=$pattern" "${flags[@]}"
+		printf ' %q' "-test.timeout=${NETDELTA_TEST_TIMEOUT:-30m}" "-test.run=$pattern" "${flags[@]}"
 		printf ' || status=1\n'
 	done <<<"$listed"
 	echo 'exit $status'

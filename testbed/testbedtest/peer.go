@@ -198,11 +198,12 @@ func dontFragment(c *net.UDPConn, at netip.AddrPort) error {
 }
 
 // WireGuard repeats a handshake that was lost only after 5 s, and until then holds back or drops what it should encrypt: connections and
-// datagrams have to be tried for longer than that.
+// datagrams have to be tried for longer than that. Where both ends begin one at once, neither succeeds, and both try again at nearly the same
+// time: on an emulated processor, which takes long for one, that may happen several times in a row.
 const (
-	connectPatience = 20 * time.Second
+	connectPatience = 40 * time.Second
 	answerPatience  = 300 * time.Millisecond
-	attempts        = 60
+	attempts        = 120
 )
 
 // exchange sends messages one after another and compares the answers.
