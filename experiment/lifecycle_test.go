@@ -168,7 +168,7 @@ func TestPodLostInRestart(t *testing.T) {
 	t.Parallel()
 	c := setUp(t, served("fleet"), 3, nil)
 	orders(t, &c, map[int]byte{2: orderLose})
-	if _, failed := lostPod(t, c, 2); len(failed) != 1 {
+	if _, failed := lostPod(t, c, 2); len(failed) != 1 || !strings.Contains(failed[0], "fleet (fleet): pod ") {
 		t.Errorf("failed trials: %q", failed)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"netdelta/experiment/plan"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/testbed/rpc"
 	"netdelta/workload"
 )
 
@@ -55,21 +56,21 @@ func (s *Service) Records() []result.Service {
 	return all
 }
 
-// LostError says that a pod was lost, and its agent with it.
-type LostError struct {
-	Pod    testbed.Pod
-	Reason string // in the words of what runs the pod, as far as it tells
+// lostError says that a pod was lost, and its agent with it.
+type lostError struct {
+	pod    testbed.Pod
+	reason string // in the words of what runs the pod, as far as it tells
 }
 
-// Error implements error.
-func (e *LostError) Error() string { return fmt.Sprintf("%s was lost: %s", where(e.Pod), e.Reason) }
+func (e *lostError) Error() string { return fmt.Sprintf("%s was lost: %s", where(e.pod), e.reason) }
+func (e *lostError) Unwrap() error { return rpc.ErrGone }
 
-// Lost is the *LostError of an agent that has ended, nil of one that lives.
+// Lost says that the agent's pod was lost, on which node and why, if the agent has ended (rpc.ErrGone); it is nil of one that lives.
 func Lost(a *agent.Agent) error {
 	if a.Alive() {
 		return nil
 	}
-	return &LostError{a.Pod(), cmp.Or(a.Process().FailureReason(), "its agent has ended")}
+	return &lostError{a.Pod(), cmp.Or(a.Process().FailureReason(), "its agent has ended")}
 }
 
 // where names a pod and its node.

@@ -265,8 +265,7 @@ func explainLosses(ctx context.Context, sessions []*Session) {
 // explainLoss is explainLosses for one session, whose daemons may be in pods of their own. A connection tells at once that its other end is
 // lost, and the cluster later: an agent that is asked now answers, or turns out to be gone.
 func (s *Session) explainLoss(ctx context.Context) {
-	var lost *endpoint.LostError
-	if s.Failed == nil || errors.Is(s.Failed, rpc.ErrGone) || errors.As(s.Failed, &lost) {
+	if s.Failed == nil || errors.Is(s.Failed, rpc.ErrGone) {
 		return
 	}
 	agents := s.agents()
