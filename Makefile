@@ -2,7 +2,7 @@
 #
 #   ARGS   words handed to the program:          make run ARGS="throughput --time-budget 10m"
 #   PKGS   packages to test, all when not given: make test PKGS=./stats/...
-#   WHICH  benchmarks or tests of guests to run, all when not given: make bench WHICH=engine, make guest WHICH=inside
+#   WHICH  benchmarks, or tests of guests or clusters, to run, all when not given: make bench WHICH=engine, make guest WHICH=inside
 #   CNI, PROXY, POLICY, WORKERS, IPV6, MULTUS  what the cluster shall be: make cluster-up CNI=flannel-vxlan PROXY=nftables WORKERS=3
 
 SHELL := bash
@@ -48,9 +48,17 @@ run: ## setup, build, and run the default study in the local lab (ARGS: study, f
 	bin/netdelta run $(ARGS)
 
 .PHONY: test
-test: ## setup, then all tests; at the end what was skipped, and why (PKGS)
+test: ## setup, then all tests that need only this machine; at the end what was skipped, and why (PKGS; EVERYTHING=yes: long ones too, all raced)
 	@scripts/setup.sh test
-	@scripts/test.sh $(PKGS)
+	@scripts/test.sh $(if $(EVERYTHING),--everything) $(PKGS)
+
+.PHONY: quick
+quick: ## the short tests of packages and of those that import them, as far as something changed (PKGS)
+	@scripts/quick.sh $(PKGS)
+
+.PHONY: check
+check: ## everything: raced tests, lint, services, faults, guests, clusters with flannel, Calico and Cilium, a minute for each fuzz target
+	@scripts/check.sh everything
 
 .PHONY: bench
 bench: ## run each program under extras/bench/ in turn (WHICH: names of some)
@@ -64,7 +72,7 @@ e2e: build ## whole runs through the program as users get it; nothing may be lef
 .PHONY: chaos
 chaos: ## what may happen to a run (kills, hangs, full disks, short limits), fault by fault: survived, named or lost; nothing may be left of it
 	@scripts/setup.sh test >&2
-	$(GO) test -count 1 -timeout 20m -v -run '^TestChaos$$' ./cli
+	$(GO) test -count 1 -timeout 20m -v -run '^TestChaosWhenQuiet$$' ./cli
 
 .PHONY: services
 services: build ## short forms of the studies with real daemons: storage, database and throughput; nothing may be left of them
@@ -72,7 +80,7 @@ services: build ## short forms of the studies with real daemons: storage, databa
 	NETDELTA_PROGRAM=$(CURDIR)/bin/netdelta $(GO) test -count 1 -timeout 60m -v -run TestServices ./scripts/endtoend
 
 .PHONY: guest
-guest: ## what boots guests, and in guests with a full kernel the networks and conditions that this machine may lack (WHICH)
+guest: ## what boots guests, and in guests with a full kernel the networks and conditions that this machine may lack (WHICH: basic, boots, inside)
 	@scripts/setup.sh test
 	@scripts/guests.sh $(WHICH)
 
@@ -88,9 +96,9 @@ cluster-down: ## end the cluster
 	@$(GO) run ./extras/cluster down
 
 .PHONY: test-kubernetes
-test-kubernetes: ## the tests that need a cluster, on one that is up or that is made for them (PKGS)
+test-kubernetes: ## the tests that need a cluster, on one that is up or that is made for them (PKGS; WHICH=basic: a few)
 	@scripts/setup.sh test
-	@scripts/test-kubernetes.sh $(PKGS)
+	@scripts/test-kubernetes.sh $(if $(filter basic,$(WHICH)),--basic) $(PKGS)
 
 .PHONY: generate
 generate: ## compile the eBPF programs and write the Go files that embed them

@@ -169,8 +169,8 @@ func goThrough(t *testing.T, all []faultRow) {
 }
 
 // Whatever happens to a run on this machine, it survives or says what is lost.
-func TestChaos(t *testing.T) {
-	long(t)
+func TestChaosWhenQuiet(t *testing.T) {
+	require.Long(t)
 	goThrough(t, faults())
 }
 

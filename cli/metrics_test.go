@@ -56,7 +56,7 @@ func scrape(t *testing.T, address, host string) (families map[string]*dto.Metric
 // A run can be watched from this machine: its progress from the beginning, and deltas once a build is done. When it has ended, the
 // port is closed, and its folder holds the same.
 func TestMetricsOfRun(t *testing.T) {
-	long(t)
+	require.Long(t)
 	dir := labFolder(t)
 	run := command(t, dir, "run", "long.yaml", "--out", "watched", "--metrics-listen", "127.0.0.1:0")
 	told, err := run.StderrPipe()

@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"netdelta/internal/require"
 	"netdelta/result"
 )
 
 // A night is compared with the last whole one, whatever else is in the folder, and the oldest go. A lab does as well as a cluster.
 func TestNightly(t *testing.T) {
-	long(t)
+	require.Long(t)
 	dir := labFolder(t)
 	night := func(status int) ending {
 		return call(t, dir, status, "kube", "nightly", "small.yaml", "--runs", "nights", "--keep", "2", "--margin", "50%", "--", "--testbed", "lab", "--builds", "4", "--quiet")

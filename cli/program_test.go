@@ -88,12 +88,6 @@ func undisturbedBy(t *testing.T, dir string, call func(args ...string) ending, a
 	return ran, builds
 }
 
-// long skips the test where tests have to be short.
-func long(t *testing.T) {
-	t.Helper()
-	require.Need(t, "time (-short was given)", !testing.Short())
-}
-
 // labFolder is a fresh folder with both studies, on a machine where they can be run. When the test ends, nothing of the
 // program may run still.
 func labFolder(t *testing.T) string {

@@ -76,7 +76,7 @@ func wantServerTime(t *testing.T, tr result.Trial) {
 }
 
 // A run on a cluster: every network on one node and across nodes, a record of the cluster and of nothing else, and nothing left.
-func TestRunOnCluster(t *testing.T) {
+func TestBasicRunOnCluster(t *testing.T) {
 	t.Parallel()
 	c, flags := inNamespace(t)
 	dir := clusterFolder(t)

@@ -180,7 +180,7 @@ func orders(trials []result.Trial) [][]string {
 // A run that may take as long as it needs ends when all is resolved or the time is over, and its record is as the schema
 // says: on standard output, on disk, and when it is shown again.
 func TestRunWithinBudget(t *testing.T) {
-	long(t)
+	require.Long(t)
 	dir := labFolder(t)
 	ran := call(t, dir, statusDone, "run", "small.yaml", "--time-budget", "3s", "--out", "run", "--json")
 	conforms(t, "result.schema.json", []byte(ran.stdout))
@@ -193,7 +193,7 @@ func TestRunWithinBudget(t *testing.T) {
 
 // The order of bursts is drawn anew for each round, from the seed.
 func TestSeedGivesTheOrder(t *testing.T) {
-	long(t)
+	require.Long(t)
 	dir := labFolder(t)
 	measure := func(out, seed string, more ...string) map[int][][]string {
 		call(t, dir, statusDone, four(append(more, "--out", out, "--seed", seed, "--quiet", "--workloads", "tcp-crr")...)...)

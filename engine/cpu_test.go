@@ -12,8 +12,8 @@ import (
 	"netdelta/unit"
 )
 
-// TestWorkIsThatOfBothParts holds what a client says its processor time was spent on against what its server saw.
-func TestWorkIsThatOfBothParts(t *testing.T) {
+// TestWorkIsThatOfBothPartsWhenQuiet holds what a client says its processor time was spent on against what its server saw.
+func TestWorkIsThatOfBothPartsWhenQuiet(t *testing.T) {
 	port := uint16(18600)
 	for _, c := range []struct {
 		name string
@@ -105,10 +105,10 @@ func settled(t *testing.T, server engine.Server) engine.Totals {
 	return engine.Totals{}
 }
 
-// TestProcessorTimeIsThatOfTheBurst: a client that waits most of the time uses little of it, however long it takes, and one
+// TestProcessorTimeIsThatOfTheBurstWhenQuiet: a client that waits most of the time uses little of it, however long it takes, and one
 // that does twice as much uses about twice as much. What the machine does meanwhile changes a burst, so the middle of several counts,
 // and bursts are held against their neighbours.
-func TestProcessorTimeIsThatOfTheBurst(t *testing.T) {
+func TestProcessorTimeIsThatOfTheBurstWhenQuiet(t *testing.T) {
 	idle := arm(t, nil, named(t, "tcp-rr"), result.Params{RequestRate: 50}, 19500)
 	var shares []float64
 	for range 5 {

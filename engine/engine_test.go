@@ -185,9 +185,9 @@ func TestStreamLossIsCountedByTheReceiver(t *testing.T) {
 	}
 }
 
-// TestSearchOnALossyPath: where a ninth is lost at any rate, only trials of a few datagrams lose nothing, and more of the
+// TestSearchOnALossyPathWhenQuiet: where a ninth is lost at any rate, only trials of a few datagrams lose nothing, and more of the
 // same trials decide.
-func TestSearchOnALossyPath(t *testing.T) {
+func TestSearchOnALossyPathWhenQuiet(t *testing.T) {
 	const message = 1000
 	p := result.Params{Search: true, Message: message}
 	c := arm(t, namespace(t, 1500, fmt.Sprintf(dropNinth, "input")), named(t, "udp-stream"), p, 7000)
@@ -304,7 +304,7 @@ func timeWait(t testing.TB, from, to int) int {
 	return n
 }
 
-func TestSeries(t *testing.T) {
+func TestSeriesWhenQuiet(t *testing.T) {
 	c := arm(t, nil, named(t, "tcp-rr"), result.Params{}, 17400)
 	b := burst(t, c, engine.BurstSpec{Duration: 2300 * time.Millisecond})
 	totals, err := c.Collect(false)
@@ -349,8 +349,8 @@ func TestStreamsAreWhole(t *testing.T) {
 	}
 }
 
-// TestOverload asks for more than the path can do: nothing of it may be left out.
-func TestOverload(t *testing.T) {
+// TestOverloadWhenQuiet asks for more than the path can do: nothing of it may be left out.
+func TestOverloadWhenQuiet(t *testing.T) {
 	for i, connections := range []int{1, 8} {
 		c := arm(t, nil, named(t, "tcp-rr"), result.Params{RequestRate: 1e6, Connections: connections}, uint16(17800+20*i))
 		b := burst(t, c, engine.BurstSpec{Duration: 5 * time.Millisecond})
@@ -360,8 +360,8 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// TestRequestRateIsKept waits most of the time.
-func TestRequestRateIsKept(t *testing.T) {
+// TestRequestRateIsKeptWhenQuiet waits most of the time.
+func TestRequestRateIsKeptWhenQuiet(t *testing.T) {
 	for i, name := range []string{"tcp-rr", "udp-rr", "tcp-crr"} {
 		for j, connections := range []int{1, 5} {
 			w, p := named(t, name), result.Params{RequestRate: 500, Connections: connections}

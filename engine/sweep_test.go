@@ -38,8 +38,8 @@ func sweeps(d time.Duration) engine.SweepSpec {
 	return engine.SweepSpec{Duration: d, Transactions: 16, Warmup: 4, Slice: time.Millisecond, Deadline: d + 5*time.Second, Seed: 1}
 }
 
-// TestSweepVisitsAllAlike: each client of each kind, in a namespace of its own, gets its visits; what is counted is what its server saw.
-func TestSweepVisitsAllAlike(t *testing.T) {
+// TestSweepVisitsAllAlikeWhenQuiet: each client of each kind, in a namespace of its own, gets its visits; what is counted is what its server saw.
+func TestSweepVisitsAllAlikeWhenQuiet(t *testing.T) {
 	for _, name := range []string{"tcp-rr", "udp-rr"} {
 		t.Run(name, func(t *testing.T) {
 			w := named(t, name)
@@ -84,8 +84,8 @@ func TestSweepVisitsAllAlike(t *testing.T) {
 	}
 }
 
-// TestSweepFindsALittle: levels tell a network that filters from equal ones without, and those from each other by next to nothing.
-func TestSweepFindsALittle(t *testing.T) {
+// TestSweepFindsALittleWhenQuiet: levels tell a network that filters from equal ones without, and those from each other by next to nothing.
+func TestSweepFindsALittleWhenQuiet(t *testing.T) {
 	w := named(t, "tcp-rr")
 	var clients []engine.Client
 	for _, n := range []int{0, 0, 0, 200} {
@@ -104,9 +104,9 @@ func TestSweepFindsALittle(t *testing.T) {
 	}
 }
 
-// TestPacedSweepKeepsItsRate: requests of all clients together are due one gap after another, so that no client rests for less, and a visit
+// TestPacedSweepKeepsItsRateWhenQuiet: requests of all clients together are due one gap after another, so that no client rests for less, and a visit
 // runs all of its requests.
-func TestPacedSweepKeepsItsRate(t *testing.T) {
+func TestPacedSweepKeepsItsRateWhenQuiet(t *testing.T) {
 	w := named(t, "tcp-rr")
 	p := w.Defaults
 	p.RequestRate = 1000
@@ -131,9 +131,9 @@ func TestPacedSweepKeepsItsRate(t *testing.T) {
 	}
 }
 
-// TestPacedSweepCountsFromWhenItWasDue: a client whose round trips take longer than the time between its requests falls behind, and waits for
+// TestPacedSweepCountsFromWhenItWasDueWhenQuiet: a client whose round trips take longer than the time between its requests falls behind, and waits for
 // its own requests as well; another client does not wait for them.
-func TestPacedSweepCountsFromWhenItWasDue(t *testing.T) {
+func TestPacedSweepCountsFromWhenItWasDueWhenQuiet(t *testing.T) {
 	w := named(t, "tcp-rr")
 	p := w.Defaults
 	p.RequestRate = 5000

@@ -37,7 +37,7 @@ func (o *remembering) Open(ctx context.Context, spec testbed.Spec) (testbed.Test
 
 // A network that lets nothing through for a second in the middle of a run is named, with the time; the others are not. The
 // bursts that it swallowed do not make it faster.
-func TestStallIsNamed(t *testing.T) {
+func TestStallIsNamedWhenQuiet(t *testing.T) {
 	require.Namespaces(t)
 	nft := require.Tool(t, "nft")
 	_, run := struck(t, 20, func(tb testbed.Testbed) <-chan error {

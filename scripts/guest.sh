@@ -22,10 +22,6 @@ pattern=.
 while (($# > 0)); do
 	case $1 in
 	-run) pattern=$2 && shift ;;
-	-test.run=*) # a second try: of what is tested of this test, or of all where none failed
-		again=${1#-test.run=}
-		if [[ $again != '^$' && $pattern != "$again/"* ]]; then pattern=$again; fi
-		;;
 	-v) ;; # always on, for the list of skips
 	-test.*) flags+=("$1") ;;
 	-[a-z]*) flags+=("-test.${1#-}") ;;

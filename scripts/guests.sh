@@ -1,16 +1,22 @@
 #!/usr/bin/env bash
-# guests.sh [boots|inside] runs the tests that boot guests (boots), then, in guests, those of what this machine's kernel may lack
-# (inside): each network that needs another kernel, the conditions of links, encryption, and cards with virtual functions. A guest is
-# slow, and so what any kernel can do is not repeated there.
+# guests.sh [basic|boots|inside] runs the tests that boot guests (boots: those with InGuest in their names; basic: only those that also begin
+# with TestBasic), then, in guests, those of what this machine's kernel may lack (inside): each network that needs another kernel, the
+# conditions of links, encryption, and cards with virtual functions. A guest is slow, and so what any kernel can do is not repeated there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 failed=0
-if [[ ${1:-boots} == boots ]]; then
-	scripts/arm64.sh || failed=1
-	mapfile -t packages < <(grep -rl --include='*_test.go' 'func Test[A-Za-z0-9_]*InGuest' . | sed 's|/[^/]*$||' | sort -u)
-	NETDELTA_GUESTS=yes scripts/summary.sh guest-boots scripts/test.sh --events guests "${packages[@]}" || failed=1
-fi
+# boots PATTERN runs the tests that boot guests, one package after another.
+boots() {
+	local packages
+	mapfile -t packages < <(grep -rlE --include='*_test.go' "func $1" . | sed 's|/[^/]*$||' | sort -u)
+	NETDELTA_GUESTS=yes scripts/summary.sh guest-boots \
+		go test -json -vet=off -count=1 -ldflags=-w -timeout 40m -p 1 -run "^$1" "${packages[@]}" || failed=1
+}
+case ${1:-boots} in
+basic) boots 'TestBasic.*InGuest' ;;
+boots) scripts/arm64.sh && boots 'Test.*InGuest' || failed=1 ;;
+esac
 if [[ ${1:-inside} != inside ]]; then exit $failed; fi
 
 work=$(mktemp -d)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# test-kubernetes.sh [PACKAGES] runs the tests that need a Kubernetes cluster: those with OnCluster in their names.
+# test-kubernetes.sh [--basic] [PACKAGES] runs the tests that need a Kubernetes cluster: those with OnCluster in their names. With --basic it
+# runs only those whose names begin with TestBasic, on one cluster with flannel.
 #
 # A cluster that is up is taken, and left up. Otherwise two are made for the tests and ended after them, one for those of whole runs,
 # whose nodes get the programs that workloads run, and one for all others: most of the time such tests wait, and those that
@@ -23,7 +24,7 @@ aside() {
 	if ((${#packages[@]} == 0)); then return; fi
 	set -m # a process group, which can be ended with all that is in it
 	# shellcheck disable=SC2086 # several words
-	on_cluster "$second_cache" $2 -run OnCluster "${packages[@]}" >"$work/$1" &
+	on_cluster "$second_cache" $2 -run "^$pattern" "${packages[@]}" >"$work/$1" &
 	groups[$1]=$!
 	set +m
 }
@@ -38,17 +39,9 @@ await() {
 	done
 }
 
-# events prints the events of all tests: those of both clusters at once, unless they are one. With -test.run=PATTERN PACKAGE it runs
-# those of a package that the pattern finds.
+# events prints the events of all tests: those of both clusters at once, unless they are one.
 events() {
 	local status=0 packages
-	if (($# > 0)); then
-		local cache=$second_cache pattern=${1#-test.run=}
-		if [[ " $runs " == *" $2 "* ]]; then cache=$first_cache; fi
-		if [[ $pattern == '^$' ]]; then pattern=OnCluster; fi # no test failed, but the package did
-		on_cluster "$cache" -parallel 4 -run "$pattern" "$2"
-		return
-	fi
 	trap 'for group in "${groups[@]}"; do kill -- "-$group" 2>/dev/null || true; done' EXIT
 	# They wait for pods to start and to end most of the time.
 	aside others '-parallel 2' "$others"
@@ -58,7 +51,7 @@ events() {
 	if ((${#packages[@]} > 0)); then
 		# The nodes get the programs that workloads run, and the program under test: few tests stream that.
 		XDG_CACHE_HOME=$first_cache "$work/cluster" programs --netdelta "$NETDELTA_TESTED" >"$work/programs" &&
-			on_cluster "$first_cache" -parallel 3 -run OnCluster "${packages[@]}" || status=$?
+			on_cluster "$first_cache" -parallel 3 -run "^$pattern" "${packages[@]}" || status=$?
 	fi
 	await
 	trap - EXIT
@@ -66,10 +59,12 @@ events() {
 }
 
 if [[ ${1:-} == --events ]]; then
-	shift
-	events "$@"
+	events
 	exit
 fi
+basic=
+pattern='Test.*OnCluster'
+if [[ ${1:-} == --basic ]]; then shift && basic=yes pattern='TestBasic.*OnCluster'; fi
 
 work=$(mktemp -d)
 chmod 755 "$work" # other users run the program under test
@@ -93,7 +88,7 @@ trap leave EXIT
 with_tests() {
 	local path folder
 	go list -f '{{.ImportPath}} {{.Dir}}' "$@" | while read -r path folder; do
-		! grep -ql 'func Test[A-Za-z0-9_]*OnCluster' "$folder"/*_test.go 2>/dev/null || echo "$path $folder"
+		! grep -qsE "func $pattern" "$folder"/*_test.go || echo "$path $folder"
 	done
 }
 
@@ -130,10 +125,13 @@ are_up() {
 GOCACHE=$(go env GOCACHE)
 began=$SECONDS
 NETDELTA_KUBERNETES=$(scripts/kubernetes.sh)
+export GOCACHE NETDELTA_KUBERNETES
 # Tests of the products bring up clusters of their own.
-NETDELTA_CALICO=$(scripts/kubernetes.sh --quick calico)
-NETDELTA_CILIUM=$(scripts/kubernetes.sh --quick cilium)
-export GOCACHE NETDELTA_KUBERNETES NETDELTA_CALICO NETDELTA_CILIUM
+if [[ -z $basic ]]; then
+	NETDELTA_CALICO=$(scripts/kubernetes.sh --quick calico)
+	NETDELTA_CILIUM=$(scripts/kubernetes.sh --quick cilium)
+	export NETDELTA_CALICO NETDELTA_CILIUM
+fi
 printf -- '--- programs of the cluster: %d s\n' $((SECONDS - began))
 go build -o "$work/" ./extras/cluster
 
@@ -155,8 +153,9 @@ second_cache=$first_cache
 if ! "$work/cluster" status >/dev/null 2>&1; then
 	first_cache=$work/first
 	second_cache=$work/second
-	if [[ -n $others ]]; then bring_up "$second_cache" 2; fi
-	if [[ -n $runs ]]; then bring_up "$first_cache" 4; fi # clusters of databases and storage
+	if [[ -n $basic ]]; then second_cache=$first_cache && bring_up "$first_cache" 2; fi
+	if [[ -z $basic && -n $others ]]; then bring_up "$second_cache" 2; fi
+	if [[ -z $basic && -n $runs ]]; then bring_up "$first_cache" 4; fi # clusters of databases and storage
 fi
 NETDELTA_TESTED=$work/netdelta
 export NETDELTA_TESTED
@@ -165,7 +164,7 @@ are_up
 
 began=$SECONDS
 status=0
-export work runs makers others first_cache second_cache
+export work pattern runs makers others first_cache second_cache
 scripts/summary.sh test-kubernetes scripts/test-kubernetes.sh --events || status=$?
 printf -- '--- tests: %d s\n' $((SECONDS - began))
 exit "$status"

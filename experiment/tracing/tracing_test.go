@@ -137,7 +137,7 @@ func TestSumOfHops(t *testing.T) {
 }
 
 // A known cost is found at the hop that has it: rules of a firewall on the first node, which both directions pass.
-func TestKnownCost(t *testing.T) {
+func TestKnownCostWhenQuiet(t *testing.T) {
 	routed := find(t, "routed")
 	filtered := network.Filtered(routed, 150)
 	said := ""

@@ -74,10 +74,17 @@ func Tool(t testing.TB, name string) string {
 // GuestsVariable is the environment variable that is set where tests may boot guests.
 const GuestsVariable = "NETDELTA_GUESTS"
 
+// Long skips the test where only short ones are wanted: with -short, as "make test" runs them. "make check" runs the long ones.
+func Long(t testing.TB) {
+	t.Helper()
+	Need(t, "the time of a long test (make check)", !testing.Short())
+}
+
 // Guests skips the test unless it is told that it may boot guests, which keep all processors busy for minutes. "make guest" runs the
-// tests that call it: they have InGuest in their names.
+// tests that call it, and finds them by their names: each has InGuest in it.
 func Guests(t testing.TB) {
 	t.Helper()
+	named(t, "InGuest")
 	Need(t, "guests (make guest)", os.Getenv(GuestsVariable) != "")
 }
 
@@ -85,12 +92,21 @@ func Guests(t testing.TB) {
 const KubeconfigVariable = "NETDELTA_KUBECONFIG"
 
 // Cluster skips the test unless it is told of a Kubernetes cluster, and returns the path of its kubeconfig. "make test-kubernetes"
-// runs the tests that call it: they have OnCluster in their names.
+// runs the tests that call it, and finds them by their names: each has OnCluster in it.
 func Cluster(t testing.TB) string {
 	t.Helper()
+	named(t, "OnCluster")
 	path := os.Getenv(KubeconfigVariable)
 	Need(t, "a cluster (make cluster-up, "+KubeconfigVariable+")", path != "")
 	return path
+}
+
+// named fails a test whose name does not tell the scripts what it needs.
+func named(t testing.TB, word string) {
+	t.Helper()
+	if !strings.Contains(t.Name(), word) {
+		t.Fatalf("the name of %s must contain %s: scripts find by it the tests that need what it needs", t.Name(), word)
+	}
 }
 
 var (

@@ -81,8 +81,8 @@ func (c *cell) burst(t *testing.T, run time.Time) {
 	}
 }
 
-// TestStallingNetwork has two networks measured in turn, while one of them drops everything for a second.
-func TestStallingNetwork(t *testing.T) {
+// TestStallingNetworkWhenQuiet has two networks measured in turn, while one of them drops everything for a second.
+func TestStallingNetworkWhenQuiet(t *testing.T) {
 	require.Namespaces(t)
 	program := require.Tool(t, "nft")
 	for _, name := range []string{"tcp-stream", "tcp-rr", "udp-rr"} {

@@ -109,9 +109,9 @@ func openBed(t *testing.T, d *Driver, spec testbed.Spec) testbed.Testbed {
 	return tb
 }
 
-// TestNetworksOnCluster: in each network the client reaches servers on its own node and across, by TCP and UDP, with all of them
+// TestBasicNetworksOnCluster: in each network the client reaches servers on its own node and across, by TCP and UDP, with all of them
 // side by side.
-func TestNetworksOnCluster(t *testing.T) {
+func TestBasicNetworksOnCluster(t *testing.T) {
 	t.Parallel()
 	d := newDriver(t, connect(t, "privileged"), Options{Ports: 4})
 	var all sync.WaitGroup

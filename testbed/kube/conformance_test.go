@@ -6,9 +6,9 @@ import (
 	"netdelta/testbed/testbedtest"
 )
 
-// TestTestbedOnCluster: testbeds of a cluster pass the suite of all testbeds, but for links, which are the cluster's own. Pods keep their
+// TestBasicConformanceOnCluster: testbeds of a cluster pass the suite of all testbeds, but for links, which are the cluster's own. Pods keep their
 // addresses through swaps: a Service comes in front of them, or goes.
-func TestTestbedOnCluster(t *testing.T) {
+func TestBasicConformanceOnCluster(t *testing.T) {
 	t.Parallel()
 	testbedtest.Run(t, testbedtest.Suite{
 		Driver: newDriver(t, connect(t, "restricted"), Options{Ports: 4}), Networks: []string{Pod, ClusterIP, NodePort, Headless},

@@ -88,8 +88,8 @@ func tcp(frame []byte) (p passed, is bool) {
 	return p, length > 0
 }
 
-// TestSilentDuringBursts: where control traffic goes over the same card as what is measured, nothing of it passes while a burst runs.
-func TestSilentDuringBursts(t *testing.T) {
+// TestSilentDuringBurstsWhenQuiet: where control traffic goes over the same card as what is measured, nothing of it passes while a burst runs.
+func TestSilentDuringBurstsWhenQuiet(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t, 2)
 	p := newProgram(t, f.lan)

@@ -103,8 +103,8 @@ func abortsOnce(t *testing.T, i image.Image) image.Image {
 	return other
 }
 
-// TestBootInGuest boots a guest whose QEMU aborts at first, and does in it all that can be done in one.
-func TestBootInGuest(t *testing.T) {
+// TestBasicBootInGuest boots a guest whose QEMU aborts at first, and does in it all that can be done in one.
+func TestBasicBootInGuest(t *testing.T) {
 	i := guestImage(t)
 	accel, err := vm.Accelerator(t.Context(), i)
 	if err != nil {

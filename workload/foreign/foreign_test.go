@@ -88,8 +88,8 @@ func (s session) burst(length time.Duration) engine.Burst {
 	return b
 }
 
-// TestIperf3FindsWhatNetdeltaDoes: on a link with a rate both engines measure the link, less what the headers take.
-func TestIperf3FindsWhatNetdeltaDoes(t *testing.T) {
+// TestIperf3FindsWhatNetdeltaDoesWhenQuiet: on a link with a rate both engines measure the link, less what the headers take.
+func TestIperf3FindsWhatNetdeltaDoesWhenQuiet(t *testing.T) {
 	t.Parallel()
 	require.Tool(t, "iperf3")
 	const link = 100 * unit.Mbit
@@ -150,7 +150,7 @@ func TestIperf3CountsLostDatagrams(t *testing.T) {
 	}, 0.03)
 }
 
-func TestSockperfFindsWhatNetdeltaDoes(t *testing.T) {
+func TestSockperfFindsWhatNetdeltaDoesWhenQuiet(t *testing.T) {
 	require.Tool(t, "sockperf")
 	e := across(t, 0, result.IPv4)
 	for i, name := range []string{"tcp-rr", "udp-rr"} {
@@ -176,8 +176,8 @@ func TestSockperfFindsWhatNetdeltaDoes(t *testing.T) {
 	}
 }
 
-// TestNetperfFindsWhatNetdeltaDoes runs where somebody has installed it: Debian has no package of it in its main section.
-func TestNetperfFindsWhatNetdeltaDoes(t *testing.T) {
+// TestNetperfFindsWhatNetdeltaDoesWhenQuiet runs where somebody has installed it: Debian has no package of it in its main section.
+func TestNetperfFindsWhatNetdeltaDoesWhenQuiet(t *testing.T) {
 	require.Tool(t, "netperf")
 	require.Tool(t, "netserver")
 	e := across(t, 100*unit.Mbit, result.IPv4)

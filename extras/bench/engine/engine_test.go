@@ -17,9 +17,9 @@ func TestMain(m *testing.M) {
 	os.Exit(leak.Main(m))
 }
 
-// TestAgreesWithOtherTools holds the engines against the plain loop, sockperf and iperf3 in the same pods: they
+// TestAgreesWithOtherToolsWhenQuiet holds the engines against the plain loop, sockperf and iperf3 in the same pods: they
 // measure the same thing, so they must agree within what a busy machine does to them.
-func TestAgreesWithOtherTools(t *testing.T) {
+func TestAgreesWithOtherToolsWhenQuiet(t *testing.T) {
 	require.Namespaces(t)
 	require.Tool(t, "gcc")
 	reference, err := compile(t.TempDir())
