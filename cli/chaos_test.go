@@ -10,6 +10,8 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"netdelta/internal/require"
 )
 
 // How a fault may end, as the table of faults prints it. All else is lost: the test fails.

@@ -17,6 +17,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"netdelta/internal/require"
 )
 
 // metricsAddress is what a run says of where its metrics are.
