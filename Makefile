@@ -52,6 +52,12 @@ test: ## setup, then all tests; at the end what was skipped, and why (PKGS)
 	@scripts/setup.sh test
 	@scripts/test.sh $(PKGS)
 
+.PHONY: golden
+golden: ## write golden files and generated schemas as the tests get them, and list what changed (PKGS)
+	@status=0; NETDELTA_UPDATE_GOLDEN=1 $(GO) test -vet=off -count=1 \
+		$(or $(filter-out ./...,$(PKGS)),$$(grep -rl --include='*_test.go' '"netdelta/internal/golden"' . | xargs dirname | sort -u)) || status=$$?; \
+		git diff --stat; exit $$status
+
 .PHONY: bench
 bench: ## run each program under extras/bench/ in turn (WHICH: names of some)
 	@scripts/setup.sh bench

@@ -39,6 +39,7 @@ sequential() {
 		netdelta/insight/fleet
 		netdelta/insight/hops
 		netdelta/insight/pairs
+		netdelta/internal/golden
 		netdelta/internal/latency
 		netdelta/internal/machine
 		netdelta/internal/owner

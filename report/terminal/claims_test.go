@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"netdelta/insight"
-	"netdelta/report/reporttest"
+	"netdelta/internal/golden"
 	"netdelta/report/ui"
 	"netdelta/result"
 )
@@ -51,11 +50,7 @@ func TestClaimsGolden(t *testing.T) {
 		if !found {
 			t.Fatalf("no claims in\n%s", &got)
 		}
-		path := filepath.Join("testdata", name+".txt")
-		want := reporttest.Golden(t, path, claims, *update)
-		if diff := cmp.Diff(want, claims); diff != "" {
-			t.Errorf("%s; look at the difference after -update (-want +got):\n%s", path, diff)
-		}
+		golden.Check(t, filepath.Join("testdata", name+".txt"), claims)
 	}
 }
 

@@ -3,7 +3,6 @@ package terminal
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,13 +14,12 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/insight"
+	"netdelta/internal/golden"
 	"netdelta/report/reporttest"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // setting is a setting of the sample run.
 type setting struct {
@@ -211,11 +209,7 @@ func TestGolden(t *testing.T) {
 			if err := Write(&got, tc.run, View{Terminal: tc.terminal, Verbose: true}); err != nil {
 				t.Fatal(err)
 			}
-			path := filepath.Join("testdata", name+".txt")
-			want := reporttest.Golden(t, path, got.String(), *update)
-			if diff := cmp.Diff(want, got.String()); diff != "" {
-				t.Errorf("%s; look at the difference after -update (-want +got):\n%s", path, diff)
-			}
+			golden.Check(t, filepath.Join("testdata", name+".txt"), got.String())
 		})
 	}
 }
