@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/internal/golden"
+	"netdelta/internal/property"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"
@@ -214,7 +215,7 @@ func TestCatalogueIsDescribed(t *testing.T) {
 
 // Whatever the topology, a plan uses only what it has made, gives each device and MAC once, and its paths join the pods.
 func TestPlansHoldTogether(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom(network.Catalogue()).Draw(t, "network")
 		l := network.Layout{
 			Nodes: rapid.IntRange(1, 12).Draw(t, "nodes"), PodsPerNode: rapid.IntRange(1, 12).Draw(t, "pods"),

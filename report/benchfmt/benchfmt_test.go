@@ -12,6 +12,7 @@ import (
 
 	"netdelta/insight"
 	"netdelta/internal/golden"
+	"netdelta/internal/property"
 	"netdelta/report/reporttest"
 	"netdelta/result"
 	"netdelta/stats"
@@ -219,7 +220,7 @@ func TestHostileNames(t *testing.T) {
 
 // Whatever a network is called, its line is read as one benchmark, and the name is what differs.
 func TestAnyNameIsOnePart(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	property.Check(t, func(r *rapid.T) {
 		network := rapid.String().Draw(r, "network")
 		full := name(result.Cell{Workload: "tcp-rr", Network: network, Path: "pod", Params: result.Params{Message: 300}}, 2)
 		// A slash begins a part, and what is behind the last dash is the number of processors.

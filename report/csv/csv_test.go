@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/internal/golden"
+	"netdelta/internal/property"
 	"netdelta/report/reporttest"
 	"netdelta/report/rows"
 	"netdelta/result"
@@ -107,7 +108,7 @@ func TestHarmless(t *testing.T) {
 
 // Whatever a name is, it is one field of one line, and no formula.
 func TestAnyNameIsOneField(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	property.Check(t, func(r *rapid.T) {
 		name := rapid.String().Draw(r, "name")
 		var out bytes.Buffer
 		if err := Write(&out, result.Run{Claims: []result.Claim{{ID: name, Says: "says"}}}, nil, rows.TableClaims); err != nil {

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/internal/golden"
+	"netdelta/internal/property"
 	"netdelta/report/reporttest"
 	"netdelta/result"
 )
@@ -111,7 +112,7 @@ func TestEscape(t *testing.T) {
 
 // Whatever a name is, it stays in its line and its cell, and holds no tag.
 func TestAnyNameStaysInItsCell(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	property.Check(t, func(r *rapid.T) {
 		text := escape(rapid.String().Draw(r, "name"))
 		text = strings.ReplaceAll(strings.ReplaceAll(text, "<!-- -->", ""), `\\`, "")
 		if strings.ContainsAny(text, "<>\n\r") || strings.Count(text, "|") != strings.Count(text, `\|`) {

@@ -10,6 +10,7 @@ import (
 
 	"netdelta/insight"
 	"netdelta/internal/golden"
+	"netdelta/internal/property"
 	"netdelta/report/ui"
 	"netdelta/result"
 )
@@ -57,7 +58,7 @@ func TestClaimsGolden(t *testing.T) {
 // TestClaimsFit holds that claims keep to the width as columns, and that no text of theirs reaches the terminal with its
 // control characters.
 func TestClaimsFit(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.OneOf(rapid.RuneFrom([]rune("ab c: ;\x1b\r\u009b\u202e\nµ世")), rapid.Rune()))
 		var run result.Run
 		for range rapid.IntRange(1, 4).Draw(t, "claims") {

@@ -15,6 +15,7 @@ import (
 
 	"netdelta/insight"
 	"netdelta/internal/golden"
+	"netdelta/internal/property"
 	"netdelta/report/reporttest"
 	"netdelta/report/ui"
 	"netdelta/report/words"
@@ -287,7 +288,7 @@ func TestHostileText(t *testing.T) {
 // TestLinesFit holds that tables and headings keep to the width, at any width and for any figures.
 func TestLinesFit(t *testing.T) {
 	percent := rapid.Float64Range(-90, 900)
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		run := result.Run{Study: "any", Margin: 0.02, Confidence: 0.95}
 		s := across()
 		if rapid.Bool().Draw(t, "stream") {
