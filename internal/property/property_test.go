@@ -18,7 +18,7 @@ func TestFails(t *testing.T) {
 		return
 	}
 	Check(t, func(t *rapid.T) {
-		if n := rapid.IntRange(0, 1000).Draw(t, "n"); n >= 500 {
+		if n := rapid.IntRange(0, 1000).Draw(t, "n"); n >= 10 {
 			t.Errorf("%d is too much", n)
 		}
 	})
@@ -38,7 +38,7 @@ func TestFailureLeavesNothing(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), program, append([]string{"-test.run=^TestFails$"}, arguments...)...)
 		cmd.Dir, cmd.Env = folder, append(os.Environ(), insideVariable+"=1")
 		out, err := cmd.CombinedOutput()
-		if err == nil || !regexp.MustCompile(`\[rapid\] draw n: 500\n.* 500 is too much\n`).Match(out) {
+		if err == nil || !regexp.MustCompile(`\[rapid\] draw n: 10\n.* 10 is too much\n`).Match(out) {
 			t.Fatalf("want a failure with its input, have %v:\n%s", err, out)
 		}
 		return out
