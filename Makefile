@@ -60,6 +60,12 @@ quick: ## the short tests of packages and of those that import them, as far as s
 check: ## everything: raced tests, lint, services, faults, guests, clusters with flannel, Calico and Cilium, a minute for each fuzz target
 	@scripts/check.sh everything
 
+.PHONY: golden
+golden: ## write golden files and generated schemas as the tests get them, and list what changed (PKGS)
+	@status=0; NETDELTA_UPDATE_GOLDEN=1 $(GO) test -vet=off -count=1 \
+		$(or $(filter-out ./...,$(PKGS)),$$(grep -rl --include='*_test.go' '"netdelta/internal/golden"' . | xargs dirname | sort -u)) || status=$$?; \
+		git diff --stat; exit $$status
+
 .PHONY: bench
 bench: ## run each program under extras/bench/ in turn (WHICH: names of some)
 	@scripts/setup.sh bench

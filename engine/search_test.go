@@ -11,13 +11,14 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/internal/clock"
+	"netdelta/internal/property"
 	"netdelta/result"
 )
 
 // TestMedianOfDelays holds the small histogram against sorted values.
 func TestMedianOfDelays(t *testing.T) {
 	d := new(delays)
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Int64Range(0, 30e9), 1, 200).Draw(t, "values")
 		d.reset()
 		for _, v := range values {
@@ -45,7 +46,7 @@ func TestMedianOfDelays(t *testing.T) {
 }
 
 func TestPlacesOfDelays(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		v := rapid.Int64Range(0, 34e9).Draw(t, "delay")
 		place := delayPlace(v)
 		if low, next := delayValue(place), delayValue(place+1); v < low || v >= next || float64(next-low) > 1+float64(low)/64 {

@@ -12,6 +12,7 @@ import (
 
 	"netdelta/experiment/study"
 	"netdelta/insight"
+	"netdelta/internal/property"
 	"netdelta/report/words"
 	"netdelta/result"
 )
@@ -174,7 +175,7 @@ func TestClaimsKnowNoNames(t *testing.T) {
 	w.rounds = 8
 	run, trials := w.claimed(t, statements...)
 	want := judgedClaims(run, trials)
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		names := rapid.Permutation([]string{"zeta", "alpha", "mu", "bridge", "vxlan"}).Draw(t, "names")
 		rename := strings.NewReplacer("bridge", names[0], "macvlan", names[1], "vxlan", names[2])
 		other := run

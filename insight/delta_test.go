@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/insight"
+	"netdelta/internal/property"
 	"netdelta/report/words"
 	"netdelta/result"
 )
@@ -389,7 +390,7 @@ func TestAnyTrialsGiveJSON(t *testing.T) {
 	w := usual()
 	value := rapid.OneOf(rapid.Just(0.0), rapid.Just(math.NaN()), rapid.Just(math.Inf(1)), rapid.Just(-1.0),
 		rapid.Just(math.MaxFloat64), rapid.Just(math.SmallestNonzeroFloat64), rapid.Float64Range(1, 1e6))
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		var trials []result.Trial
 		for range rapid.IntRange(0, 40).Draw(t, "trials") {
 			cell := rapid.SampledFrom(w.cells()).Draw(t, "cell")

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/insight"
+	"netdelta/internal/property"
 	"netdelta/network"
 	"netdelta/result"
 )
@@ -122,7 +123,7 @@ func TestDistributionsLeaveOut(t *testing.T) {
 
 // TestQuantilesEndWhereChanceBegins holds that points ascend, start at the least, and leave ten values beyond the last.
 func TestQuantilesEndWhereChanceBegins(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		count := rapid.Int64Range(1, 1e9).Draw(t, "count")
 		percents := insight.Readable(count)
 		if percents[0] != 0 || !slices.IsSorted(percents) {

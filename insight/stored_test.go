@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/insight"
+	"netdelta/internal/property"
 	"netdelta/report/words"
 	"netdelta/result"
 )
@@ -93,7 +94,7 @@ func TestTrialsNeedNotBeInMemory(t *testing.T) {
 func TestSummariesOfJournal(t *testing.T) {
 	dir := t.TempDir()
 	n := 0
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		n++
 		at := filepath.Join(dir, strconv.Itoa(n))
 		cells, trials := drawn(rt)

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"netdelta/internal/property"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"
@@ -56,7 +57,7 @@ func TestEncryptionsReserve(t *testing.T) {
 // ESP fits whatever the underlay's MTU is, and not a byte more would (RFC 4303, section 2.4; the figures are the kernel's, in
 // xfrm_state_mtu).
 func TestESPFits(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		underlay := unit.Bytes(rapid.IntRange(1500, 9000).Draw(t, "mtu"))
 		top, err := network.NewTopology(network.Layout{Nodes: 2, PodsPerNode: 1, MTU: underlay})
 		if err != nil {

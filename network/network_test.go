@@ -2,9 +2,7 @@ package network_test
 
 import (
 	"errors"
-	"flag"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,19 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"netdelta/internal/golden"
+	"netdelta/internal/property"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"
 )
-
-// update rewrites the golden files instead of comparing with them.
-func update() bool { return flag.Lookup("update").Value.String() == "true" }
-
-func TestMain(m *testing.M) {
-	flag.Bool("update", false, "rewrite the golden files")
-	flag.Parse()
-	os.Exit(m.Run())
-}
 
 // topology is one of two nodes with two pods each.
 func topology(t *testing.T, l network.Layout) network.Topology {
@@ -42,9 +33,9 @@ func TestPlans(t *testing.T) {
 	host := network.Catalogue()[0]
 	for family, suffix := range map[result.Family]string{result.IPv4: "", result.IPv6: "-ipv6"} {
 		for _, n := range network.Catalogue() {
-			golden(t, n, n.Name+suffix, topology(t, network.Layout{Family: family}))
+			goldenPlan(t, n, n.Name+suffix, topology(t, network.Layout{Family: family}))
 		}
-		golden(t, host, "host-outliving"+suffix, topology(t, network.Layout{Family: family, MTU: 9000, Rate: 10e9, PodsOutlive: true}))
+		goldenPlan(t, host, "host-outliving"+suffix, topology(t, network.Layout{Family: family, MTU: 9000, Rate: 10e9, PodsOutlive: true}))
 	}
 }
 
@@ -65,8 +56,8 @@ func TestPlansDefaultToIPv4(t *testing.T) {
 	}
 }
 
-// golden compares a plan, and the paths from the first pod, with a file.
-func golden(t *testing.T, n network.Network, name string, top network.Topology) {
+// goldenPlan compares a plan, and the paths from the first pod, with a file.
+func goldenPlan(t *testing.T, n network.Network, name string, top network.Topology) {
 	t.Run(name, func(t *testing.T) {
 		p, err := n.Plan(top)
 		if err != nil {
@@ -81,19 +72,7 @@ func golden(t *testing.T, n network.Network, name string, top network.Topology) 
 			}
 			b.WriteString("pod0 to pod" + string(rune('0'+to)) + ": " + p.Endpoint(0, to, 20000).String() + " by " + strings.Join(hops, " ") + "\n")
 		}
-		file := filepath.Join("testdata", name+".txt")
-		if update() {
-			if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), b.String()); diff != "" {
-			t.Errorf("the plan differs from %s; if it is meant to, run the test with -update:\n%s", file, diff)
-		}
+		golden.Check(t, filepath.Join("testdata", name+".txt"), b.String())
 	})
 }
 
@@ -236,7 +215,7 @@ func TestCatalogueIsDescribed(t *testing.T) {
 
 // Whatever the topology, a plan uses only what it has made, gives each device and MAC once, and its paths join the pods.
 func TestPlansHoldTogether(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom(network.Catalogue()).Draw(t, "network")
 		l := network.Layout{
 			Nodes: rapid.IntRange(1, 12).Draw(t, "nodes"), PodsPerNode: rapid.IntRange(1, 12).Draw(t, "pods"),

@@ -6,10 +6,12 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"pgregory.net/rapid"
+
+	"netdelta/internal/property"
 )
 
 func TestHistogramsMergeToThePercentilesOfAll(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		all := NewHistogram()
 		parts := rapid.SliceOfN(rapid.SliceOfN(rapid.Int64Range(1, 60_000_000_000), 1, 50), 1, 5).Draw(t, "parts")
 		encoded := []string{""}

@@ -1,13 +1,10 @@
 package result_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -16,13 +13,12 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"netdelta/internal/golden"
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
 	"netdelta/workload/catalogue"
 )
-
-var update = flag.Bool("update", false, "write the schemas anew")
 
 // schemas are the types whose documents have a schema in the repository.
 func schemas() map[string]reflect.Type {
@@ -166,23 +162,11 @@ func sentence(group *ast.CommentGroup) string { return strings.Join(strings.Fiel
 
 func TestSchemasAreThoseOfTheTypes(t *testing.T) {
 	for name, kind := range schemas() {
-		want, err := generate(name, kind)
+		schema, err := generate(name, kind)
 		if err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join("..", "schema", name)
-		if *update {
-			if err := os.WriteFile(path, want, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("%s is not what the types say; look at the difference after: go test ./result -run Schemas -update", path)
-		}
+		golden.Check(t, filepath.Join("..", "schema", name), string(schema))
 	}
 }
 

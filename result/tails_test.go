@@ -6,12 +6,14 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"pgregory.net/rapid"
+
+	"netdelta/internal/property"
 )
 
 // Tails are what the library reads of the same histogram, whatever its form, and so are errors.
 func TestTails(t *testing.T) {
 	var tails Tails
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		most := rapid.SampledFrom([]int64{histogramMost, histogramMost, 1_000_000}).Draw(t, "most")
 		digits := rapid.SampledFrom([]int{histogramDigits, histogramDigits, 1}).Draw(t, "digits")
 		h := hdrhistogram.New(histogramLeast, most, digits)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/internal/gather"
+	"netdelta/internal/property"
 	"netdelta/stats"
 	"netdelta/stats/simulate"
 )
@@ -110,7 +111,7 @@ func TestChangeVerdicts(t *testing.T) {
 
 // Swapping the runs turns every sign and nothing else, and p agrees with the interval.
 func TestBetweenIsSymmetric(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		run := rapid.SliceOfN(rapid.Float64Range(-0.2, 0.2), 6, 20)
 		a, b := of(run.Draw(t, "old")...), of(run.Draw(t, "new")...)
 		there, back := stats.Between(a, b, stats.Options{}), stats.Between(b, a, stats.Options{})

@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
 
+	"netdelta/internal/property"
 	"netdelta/stats"
 )
 
@@ -63,7 +64,7 @@ func TestCorrectionsAgainstR(t *testing.T) {
 }
 
 func TestCorrectionsAreMonotone(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		p := rapid.SliceOfN(rapid.Float64Range(0, 1), 1, 30).Draw(t, "p")
 		holm := stats.Holm(p)
 		for i := range p {
@@ -82,7 +83,7 @@ func TestCorrectionsAreMonotone(t *testing.T) {
 
 // TestPSaysWhatTheIntervalSays: p is below 5% exactly where the 95% interval excludes the value.
 func TestPSaysWhatTheIntervalSays(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		e := stats.Compare(drawBuilds(t), stats.Options{MinBuilds: 2})
 		at := rapid.Float64Range(-0.1, 0.1).Draw(t, "at")
 		if e.High == e.Low {
@@ -133,7 +134,7 @@ func transformed(builds []stats.Build, scale, shift float64) []stats.Build {
 
 func TestCompareIsInvariant(t *testing.T) {
 	options := stats.Options{MinBuilds: 2}
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		builds := drawBuilds(t)
 		e := stats.Compare(builds, options)
 		check := func(what string, got stats.Estimate, center, low, high, p float64) {

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 	"pgregory.net/rapid"
 
+	"netdelta/internal/property"
 	"netdelta/unit"
 )
 
@@ -109,7 +110,7 @@ func TestFilesHoldQuantities(t *testing.T) {
 }
 
 func TestMarshalLosesNothing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		in := study{
 			MTU:  unit.Bytes(rapid.Int64Min(0).Draw(t, "bytes")),
 			Link: unit.BitsPerSecond(rapid.Float64Range(0, 1e15).Draw(t, "rate")),
@@ -127,7 +128,7 @@ func TestMarshalLosesNothing(t *testing.T) {
 
 func TestParseOfPrintIsTheSameToPrintedPrecision(t *testing.T) {
 	same := func(got, want float64) bool { return math.Abs(got-want) <= 0.6e-3*math.Abs(want)+1e-12 }
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		size := unit.Bytes(rapid.Int64Range(0, 1<<62).Draw(t, "bytes"))
 		if back, err := unit.ParseBytes(size.String()); err != nil {
 			// A scaled size may fall between two bytes: then it is refused, never rounded in silence.

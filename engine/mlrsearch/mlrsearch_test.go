@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"netdelta/internal/property"
 )
 
 const budget = 400 * time.Millisecond
@@ -29,7 +31,7 @@ func mustSearch(t rapid.TB, c Config, d *device) Result {
 // TestSharpCapacity: the bounds enclose the truth, and are as close as was asked, whatever the capacity and the range.
 func TestSharpCapacity(t *testing.T) {
 	most := 0
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		d := &device{capacity: math.Exp(rapid.Float64Range(math.Log(2e4), math.Log(2e6)).Draw(t, "capacity"))}
 		c := Standard(budget, 100, d.capacity*rapid.Float64Range(1.001, 1e4).Draw(t, "most"), 0.005)
 		r := mustSearch(t, c, d)
@@ -98,7 +100,7 @@ func TestDisturbances(t *testing.T) {
 
 // TestGradualLoss: where loss grows slowly with the rate, the two goals part.
 func TestGradualLoss(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		d := &device{
 			capacity: rapid.Float64Range(2e5, 2e6).Draw(t, "capacity"),
 			gradual:  rapid.Float64Range(0.2, 0.6).Draw(t, "gradual"),
@@ -146,7 +148,7 @@ func TestConstantLoss(t *testing.T) {
 
 // TestSenderIsTheLimit: a network that carries whatever the sender sends is not said to end there.
 func TestSenderIsTheLimit(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		sender := math.Exp(rapid.Float64Range(math.Log(2e4), math.Log(2e6)).Draw(t, "sender"))
 		d := &device{capacity: 1e9, sender: sender}
 		c := Standard(budget, 100, 1e8, 0.005)
@@ -177,7 +179,7 @@ func TestNothingArrives(t *testing.T) {
 
 // TestEndsInTime: whatever the network does, a search keeps its bounds, and its results are in order.
 func TestEndsInTime(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		c := Standard(time.Duration(rapid.Int64Range(1e6, 1e9).Draw(t, "time")), 100, 1e7, 0.005)
 		c.Trials = rapid.IntRange(1, 200).Draw(t, "trials")
 		d := &device{

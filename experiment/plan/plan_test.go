@@ -15,6 +15,7 @@ import (
 	"netdelta/experiment/plan"
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
+	"netdelta/internal/property"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -214,7 +215,7 @@ func TestFitLeavesUnsupportedAlone(t *testing.T) {
 // TestFitHolds: what is kept fits, the whole budget keeps everything, and a longer budget never keeps less.
 func TestFitHolds(t *testing.T) {
 	cells := plan.Expand(builtin(t, "latency"))
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		ms := func(name string, low, high int) time.Duration {
 			return time.Duration(rapid.IntRange(low, high).Draw(t, name)) * time.Millisecond
 		}

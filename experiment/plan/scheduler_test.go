@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/experiment/plan"
+	"netdelta/internal/property"
 	"netdelta/result"
 )
 
@@ -204,7 +205,7 @@ func TestSchedulerMeasuresSomething(t *testing.T) {
 // by more than a round, at least 90% of it is used while something is unresolved, and each cell takes part in at least
 // the least number of builds, if the budget holds them.
 func TestSchedulerKeepsToTheBudget(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		us := func(name string, low, high int) time.Duration {
 			return time.Duration(rapid.IntRange(low, high).Draw(t, name)) * time.Microsecond
 		}
@@ -248,7 +249,7 @@ func TestSchedulerKeepsToTheBudget(t *testing.T) {
 // TestSchedulerInvariants: each build has a baseline and an A/A control for each of its cells, and no cell that is resolved after
 // enough builds.
 func TestSchedulerInvariants(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		cells := settings(rapid.IntRange(1, 4).Draw(t, "settings"), rapid.IntRange(1, 6).Draw(t, "networks"))
 		w := &world{burst: 5 * time.Millisecond, perCell: 5 * time.Millisecond, resolves: map[string]int{}}
 		for _, c := range cells {

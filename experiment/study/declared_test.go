@@ -2,7 +2,6 @@ package study_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -11,13 +10,12 @@ import (
 
 	"netdelta/experiment/plan"
 	"netdelta/experiment/study"
+	"netdelta/internal/golden"
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/workload"
 	"netdelta/workload/catalogue"
 )
-
-var update = flag.Bool("update", false, "write the levels of the schema anew")
 
 // levelSchema is what a schema says of one level of a parameter.
 func levelSchema(d result.Parameter) string {
@@ -78,14 +76,7 @@ func TestSchemaFollowsDeclarations(t *testing.T) {
 	if !found || !closed {
 		t.Fatal("the schema has no levels where they are looked for")
 	}
-	want := head + begin + levelsSchema(result.Parameters(workload.Parameters(catalogue.Workloads())...)) + end + tail
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if want != string(text) {
-		t.Errorf("%s is not what is declared; look at the difference after: go test ./experiment/study -run SchemaFollows -update", path)
-	}
+	golden.Check(t, path, head+begin+levelsSchema(result.Parameters(workload.Parameters(catalogue.Workloads())...))+end+tail)
 }
 
 // A workload of a catalogue that declares a parameter of its own has it in studies, their schema, factors, IDs, headings

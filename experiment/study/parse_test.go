@@ -13,6 +13,7 @@ import (
 
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
+	"netdelta/internal/golden"
 	"netdelta/result"
 	"netdelta/unit"
 	"netdelta/workload"
@@ -89,7 +90,7 @@ func TestBadInput(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, strings.TrimSuffix(file, ".yaml")+".txt", parseBad(t, name, data))
+			golden.Check(t, strings.TrimSuffix(file, ".yaml")+".txt", parseBad(t, name, data))
 		})
 	}
 }
@@ -118,22 +119,6 @@ func parseBad(t *testing.T, name string, data []byte) string {
 		}
 	}
 	return err.Error() + "\n"
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s (UPDATE_GOLDEN=1 rewrites it):\n%s", file, d)
-	}
 }
 
 // TestBadBytes has the input that can't stand in a text file.

@@ -11,6 +11,7 @@ import (
 
 	"netdelta/experiment/pairs"
 	insight "netdelta/insight/pairs"
+	"netdelta/internal/property"
 	"netdelta/stats"
 )
 
@@ -148,7 +149,7 @@ func TestMissingPairs(t *testing.T) {
 
 // What is additive is taken apart without a rest, whatever the diagonal.
 func TestPolishOfSums(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(3, 9).Draw(t, "nodes")
 		side := rapid.SliceOfN(rapid.Float64Range(-1, 1), n, n)
 		rows, columns := side.Draw(t, "rows"), side.Draw(t, "columns")

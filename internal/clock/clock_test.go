@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"netdelta/internal/property"
 )
 
 func clocks() []Clock { return []Clock{System(), Kernel()} }
@@ -40,7 +42,7 @@ func TestTicksDoNotGoBack(t *testing.T) {
 
 func TestSpanAndBack(t *testing.T) {
 	for _, c := range clocks() {
-		rapid.Check(t, func(t *rapid.T) {
+		property.Check(t, func(t *rapid.T) {
 			d := time.Duration(rapid.Int64Range(0, int64(100*time.Hour)).Draw(t, "d"))
 			if back := time.Duration(c.Nanoseconds(c.Span(d))); (back - d).Abs() > 2+d/1e9 {
 				t.Fatalf("%v: %v becomes %v", &c, d, back)

@@ -11,6 +11,7 @@ import (
 
 	"netdelta/internal/clock"
 	"netdelta/internal/native"
+	"netdelta/internal/property"
 )
 
 // newRecorder is a recorder whose ticks are nanoseconds.
@@ -33,7 +34,7 @@ func newRecorder(t testing.TB) *Recorder {
 // TestPlaces compares the indexes of values with the library's, into whose histograms they are read.
 func TestPlaces(t *testing.T) {
 	h := newHistogram()
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		v := rapid.Int64Range(lowest, highest).Draw(t, "value")
 		place := int(index(v))
 		low, next := value(place), value(place+1)
@@ -57,7 +58,7 @@ func TestPlaces(t *testing.T) {
 
 func TestSort(t *testing.T) {
 	var s sorter
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOf(rapid.Int64Min(0)).Draw(t, "values")
 		want := slices.Sorted(slices.Values(values))
 		s.sort(values)
@@ -70,7 +71,7 @@ func TestSort(t *testing.T) {
 func TestSummaryIsExact(t *testing.T) {
 	r := newRecorder(t)
 	var batch Batch
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Int64Range(1, 1_000_000), 1, 300).Draw(t, "values")
 		r.Reset()
 		sum := 0.0

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/internal/owner"
+	"netdelta/internal/property"
 )
 
 func self(t *testing.T) owner.Owner {
@@ -140,7 +141,7 @@ func TestTempDirs(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		o := owner.Owner{
 			Boot: rapid.StringMatching(`[0-9a-f]{8}`).Draw(t, "boot"), Space: rapid.Uint64().Draw(t, "space"),
 			PID: rapid.IntRange(1, 1<<22).Draw(t, "pid"), Start: rapid.Uint64().Draw(t, "start"),

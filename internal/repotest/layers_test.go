@@ -47,7 +47,7 @@ func rooms() []room {
 var apart = regexp.MustCompile(`^(extras|scripts|internal/repotest)(/|$)`)
 
 // suites are packages that only tests import: the conformance suites, and what all tests share.
-var suites = regexp.MustCompile(`^(network/networktest|testbed/testbedtest(/peertest)?|workload/workloadtest|probe/probetest|report/reporttest|report/browsertest|testbed/kube/kubetest|testbed/docker/dockertest|testbed/vm/armtest|internal/leak|internal/require)$`)
+var suites = regexp.MustCompile(`^(network/networktest|testbed/testbedtest(/peertest)?|workload/workloadtest|probe/probetest|report/reporttest|report/browsertest|testbed/kube/kubetest|testbed/docker/dockertest|testbed/vm/armtest|internal/golden|internal/leak|internal/property|internal/require)$`)
 
 // roomOf is the index in rooms, -1 for none.
 func roomOf(pkg string) int {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/internal/machine"
+	"netdelta/internal/property"
 	"netdelta/internal/require"
 )
 
@@ -84,7 +85,7 @@ func TestDecide(t *testing.T) {
 
 // TestDecideIsNotFooled: time taken away from any windows, as long as one of each sort is left alone, changes no answer.
 func TestDecideIsNotFooled(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		sending, want := 0.997, Threads
 		if rapid.Bool().Draw(t, "apart") {
 			sending, want = rapid.Float64Range(0.4, 0.85).Draw(t, "share"), Separate

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"netdelta/internal/property"
 	"netdelta/internal/suggest"
 )
 
@@ -35,7 +36,7 @@ func TestNearest(t *testing.T) {
 
 func TestAnySlipIsFound(t *testing.T) {
 	known := []string{"routed", "vxlan-routed", "macvlan", "ipvlan-l2"}
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom(known).Draw(t, "name")
 		at := rapid.IntRange(0, len(name)-1).Draw(t, "at")
 		slip := name[:at] + name[at+1:]

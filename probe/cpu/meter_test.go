@@ -13,6 +13,7 @@ import (
 
 	"netdelta/engine"
 	"netdelta/internal/procfile"
+	"netdelta/internal/property"
 	"netdelta/internal/softirq"
 	"netdelta/probe/pressure"
 	"netdelta/result"
@@ -40,7 +41,7 @@ func (c clocks) read(pid int) (time.Duration, error) {
 
 // TestBurstsAddUp: whatever runs when, each burst has what was used between its start and its stop, and nothing else.
 func TestBurstsAddUp(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		const server, other = 50, 60
 		c := clocks{server: 0, other: 0, 10: 0, 11: 0, 12: 0}
 		k := &Kernel{clock: c.read, threads: map[int]int{0: 10, 1: 11, 2: 12}}

@@ -11,6 +11,7 @@ import (
 
 	"netdelta/internal/clock"
 	"netdelta/internal/leak"
+	"netdelta/internal/property"
 	"netdelta/network"
 	"netdelta/probe/hops"
 	"netdelta/probe/probetest"
@@ -141,7 +142,7 @@ func TestKilled(t *testing.T) {
 
 // Transactions of any length over any way come out as they went in, whatever is lost of a few of them.
 func TestFollow(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		const port, count = 20000, 40
 		places := rapid.IntRange(0, 6).Draw(t, "places")
 		packets := rapid.IntRange(1, 3).Draw(t, "packets")

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"netdelta/internal/property"
 	"netdelta/network"
 	"netdelta/probe/path"
 	"netdelta/testbed"
@@ -19,7 +20,7 @@ func flow(o path.Observation) path.Flow {
 // Truthful counters balance, also where two cells share devices.
 func TestTruthBalances(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		a := w.observation(t)
 		w.load.Requests, w.load.Responses = w.load.Responses, w.load.Requests

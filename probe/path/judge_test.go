@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"netdelta/internal/property"
 	"netdelta/network"
 	"netdelta/probe/path"
 	"netdelta/result"
@@ -168,7 +169,7 @@ func (w world) sample() path.Sample {
 // What is as the plan says is proved, whatever the plan.
 func TestTruthIsProved(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		o := w.observation(t)
 		p := path.Judge(o)
@@ -205,7 +206,7 @@ func TestTruthIsProved(t *testing.T) {
 // Moving more than a tenth of what a device carried to another is found, and both are named where most was moved.
 func TestMisroutedShareIsFound(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		o := w.observation(t)
 		h := rapid.SampledFrom(o.Request).Draw(t, "hop")

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"netdelta/internal/property"
 	"netdelta/network"
 	"netdelta/probe/path"
 	"netdelta/unit"
@@ -35,7 +36,7 @@ func shared(request, response []network.Hop) []network.Device {
 // finds a device off the way, and one on it that carried nothing.
 func TestOpaque(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		o := opaque(w.observation(t))
 		o.Load.Both = unit.Bytes(rapid.Int64Range(0, int64(o.Load.Both)).Draw(t, "known"))
@@ -66,7 +67,7 @@ func TestOpaque(t *testing.T) {
 // The least that an opaque load was must have passed the devices that it can't get round.
 func TestOpaqueBound(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		o := opaque(w.observation(t))
 		if len(o.Shared) == 0 {
@@ -82,7 +83,7 @@ func TestOpaqueBound(t *testing.T) {
 // An audit holds devices against the least that opaque flows were, and leaves daemons their talk.
 func TestOpaqueBalance(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		o := opaque(w.observation(t))
 		chatty := node(0, "eth9")

@@ -15,6 +15,7 @@ import (
 
 	"netdelta/internal/leak"
 	"netdelta/internal/procfile"
+	"netdelta/internal/property"
 )
 
 func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
@@ -111,7 +112,7 @@ func TestReadIsWhatOthersRead(t *testing.T) {
 // TestSumsAreRight: single differences are coarse, but over many spans of a few milliseconds, at any distance, the sum of
 // what the kernel counted is the sum of what there was.
 func TestSumsAreRight(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		read := func(softirq time.Duration) time.Duration {
 			times, err := Parse(fmt.Appendf(nil, "cpu0 0 0 0 0 0 0 %d 0 0 0\n", softirq/procfile.Tick), []int{0})
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"netdelta/internal/property"
 	"netdelta/result"
 )
 
@@ -227,7 +228,7 @@ func TestNoiseIsNoStall(t *testing.T) {
 // nothing, as with streams, or end when it goes on, as with transactions.
 // A trial in which the quick look sees that there can be no stall has none, and an ordinary trial needs no other look.
 func TestSteadyTrials(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		var trial result.Trial
 		lasts := rapid.Int64Range(-ms, 120*ms)
 		for i := range rapid.IntRange(0, 30).Draw(t, "bursts") {
@@ -250,7 +251,7 @@ func TestSteadyTrials(t *testing.T) {
 }
 
 func TestPlantedStallsAreFound(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		trial := noisy(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2)))
 		b := &trial.Bursts
 		first := rapid.IntRange(0, len(b.Round)-1).Draw(t, "first burst")
@@ -290,7 +291,7 @@ func TestPlantedStallsAreFound(t *testing.T) {
 
 // TestSecondsOfLongBursts does the same within bursts of many seconds.
 func TestSecondsOfLongBursts(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
 		var trial result.Trial
 		bursts, length := rapid.IntRange(1, 4).Draw(t, "bursts"), rapid.Int64Range(6, 30).Draw(t, "seconds")

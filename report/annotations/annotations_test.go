@@ -3,7 +3,6 @@ package annotations
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,14 +10,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"netdelta/internal/golden"
 	"netdelta/internal/leak"
 	"netdelta/report/reporttest"
 	"netdelta/result"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
 
@@ -33,11 +29,7 @@ func written(t *testing.T, c result.Comparison) string {
 
 func TestGolden(t *testing.T) {
 	for name, c := range reporttest.Comparisons(t) {
-		got := written(t, c)
-		want := reporttest.Golden(t, filepath.Join("testdata", name+".txt"), got, *update)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s:\n%s", name, diff)
-		}
+		golden.Check(t, filepath.Join("testdata", name+".txt"), written(t, c))
 	}
 }
 

@@ -2,9 +2,7 @@ package benchfmt
 
 import (
 	"bytes"
-	"flag"
 	"math"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -13,13 +11,13 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/insight"
+	"netdelta/internal/golden"
+	"netdelta/internal/property"
 	"netdelta/report/reporttest"
 	"netdelta/result"
 	"netdelta/stats"
 	"netdelta/unit"
 )
-
-var update = flag.Bool("update", false, "write the golden file anew")
 
 func written(t testing.TB, run result.Run, trials []result.Trial) string {
 	t.Helper()
@@ -85,26 +83,11 @@ func (p parsed) result(r *perf.Result) {
 func TestGolden(t *testing.T) {
 	w := reporttest.Usual()
 	w.Builds = 2
-	got := written(t, first(w.Measure(t)), second(w.Measure(t)))
-	const path = "testdata/run.txt"
-	want := reporttest.Golden(t, path, got, *update)
-	if diff := cmp.Diff(strings.Fields(want), strings.Fields(got), cmp.Comparer(alike)); diff != "" {
-		t.Error(diff)
-	}
-	if strings.Count(want, "\n") != strings.Count(got, "\n") {
-		t.Error("the lines are broken elsewhere")
-	}
+	golden.CheckRounded(t, "testdata/run.txt", written(t, first(w.Measure(t)), second(w.Measure(t))))
 }
 
 func first(run result.Run, _ []result.Trial) result.Run         { return run }
 func second(_ result.Run, trials []result.Trial) []result.Trial { return trials }
-
-// alike compares words, numbers to twelve digits: processors round differently.
-func alike(a, b string) bool {
-	v, err := strconv.ParseFloat(a, 64)
-	w, err2 := strconv.ParseFloat(b, 64)
-	return a == b || err == nil && err2 == nil && math.Abs(v-w) <= 1e-12*math.Abs(v)
-}
 
 // The reader of the format finds one value for each build, whose median is the run's, and knows which way is better.
 func TestReaderFindsTheRun(t *testing.T) {
@@ -237,7 +220,7 @@ func TestHostileNames(t *testing.T) {
 
 // Whatever a network is called, its line is read as one benchmark, and the name is what differs.
 func TestAnyNameIsOnePart(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	property.Check(t, func(r *rapid.T) {
 		network := rapid.String().Draw(r, "network")
 		full := name(result.Cell{Workload: "tcp-rr", Network: network, Path: "pod", Params: result.Params{Message: 300}}, 2)
 		// A slash begins a part, and what is behind the last dash is the number of processors.

@@ -3,7 +3,6 @@ package cluster
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"net/netip"
 	"path/filepath"
 	"testing"
@@ -11,14 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"netdelta/report/reporttest"
+	"netdelta/internal/golden"
 	"netdelta/report/ui"
 	"netdelta/testbed"
 	"netdelta/testbed/kube/survey"
 	"netdelta/unit"
 )
-
-var update = flag.Bool("update", false, "write the doctor's golden files anew")
 
 // healthy is a cluster on which a run lacks nothing.
 func healthy() survey.Survey {
@@ -127,10 +124,7 @@ func TestClusterPage(t *testing.T) {
 						t.Errorf("%s: a terminal would obey %q", file, line)
 					}
 				}
-				want := reporttest.Golden(t, filepath.Join("testdata", file), got.String(), *update)
-				if diff := cmp.Diff(want, got.String()); diff != "" {
-					t.Errorf("%s; look at the difference after -update (-want +got):\n%s", file, diff)
-				}
+				golden.Check(t, filepath.Join("testdata", file), got.String())
 			}
 			var again Document
 			if err := json.Unmarshal(document.Bytes(), &again); err != nil {

@@ -4,25 +4,20 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
-	"flag"
-	"math"
 	"path/filepath"
 	"reflect"
-	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"netdelta/internal/golden"
+	"netdelta/internal/property"
 	"netdelta/report/reporttest"
 	"netdelta/report/rows"
 	"netdelta/result"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // sample is a small run.
 func sample(t *testing.T) (result.Run, []result.Trial) {
@@ -43,22 +38,8 @@ func TestGolden(t *testing.T) {
 		if err := Write(&got, run, result.List(trials), table); err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join("testdata", table+".csv")
-		want := reporttest.Golden(t, path, got.String(), *update)
-		if diff := cmp.Diff(strings.Split(want, "\r\n"), strings.Split(got.String(), "\r\n"), cmp.Comparer(alike)); diff != "" {
-			t.Errorf("%s:\n%s", table, diff)
-		}
+		golden.CheckRounded(t, filepath.Join("testdata", table+".csv"), got.String())
 	}
-}
-
-// alike compares lines, numbers among their fields to twelve digits: processors round differently.
-func alike(a, b string) bool {
-	x, y := strings.Split(a, ","), strings.Split(b, ",")
-	return slices.EqualFunc(x, y, func(a, b string) bool {
-		v, err := strconv.ParseFloat(a, 64)
-		w, err2 := strconv.ParseFloat(b, 64)
-		return a == b || err == nil && err2 == nil && math.Abs(v-w) <= 1e-12*math.Abs(v)
-	})
 }
 
 // read reads a table back, by the rules of RFC 4180.
@@ -127,7 +108,7 @@ func TestHarmless(t *testing.T) {
 
 // Whatever a name is, it is one field of one line, and no formula.
 func TestAnyNameIsOneField(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	property.Check(t, func(r *rapid.T) {
 		name := rapid.String().Draw(r, "name")
 		var out bytes.Buffer
 		if err := Write(&out, result.Run{Claims: []result.Claim{{ID: name, Says: "says"}}}, nil, rows.TableClaims); err != nil {

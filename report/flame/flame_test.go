@@ -2,7 +2,6 @@ package flame
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,12 +11,10 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 
+	"netdelta/internal/golden"
 	"netdelta/probe/flame"
 	"netdelta/report/browsertest"
-	"netdelta/report/reporttest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // profile is one as it could be: a network that runs more functions has a tunnel.
 func profile(tunnel bool) flame.Profile {
@@ -69,10 +66,7 @@ func TestGolden(t *testing.T) {
 	text = strings.NewReplacer(style, "STYLE", script, "SCRIPT").Replace(text)
 	before, rest, _ := strings.Cut(text, "script-src")
 	_, after, _ := strings.Cut(rest, "base-uri")
-	text = before + "base-uri" + after
-	if want := reporttest.Golden(t, "testdata/difference.html", text, *update); want != text {
-		t.Errorf("the page differs from the golden file:\n%s", cmp.Diff(want, text))
-	}
+	golden.Check(t, "testdata/difference.html", before+"base-uri"+after)
 	if err := Write(&bytes.Buffer{}); err == nil {
 		t.Error("a page of nothing was written")
 	}

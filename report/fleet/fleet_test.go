@@ -2,23 +2,17 @@ package fleet_test
 
 import (
 	"bytes"
-	"flag"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"netdelta/experiment/fleet"
 	insight "netdelta/insight/fleet"
+	"netdelta/internal/golden"
 	report "netdelta/report/fleet"
-	"netdelta/report/reporttest"
 	"netdelta/result"
 	"netdelta/stats"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // network is what a fleet could have measured: p50 is 20 us times ratio.
 func network(name string, role result.Role, ratio float64) fleet.Network {
@@ -51,14 +45,6 @@ func measured() insight.Report {
 	}, stats.Options{})
 }
 
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	want := reporttest.Golden(t, filepath.Join("testdata", name), string(got), *update)
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s (-want +got): %s", name, diff)
-	}
-}
-
 func TestText(t *testing.T) {
 	var out bytes.Buffer
 	if err := report.WriteText(&out, measured()); err != nil {
@@ -67,7 +53,7 @@ func TestText(t *testing.T) {
 	if strings.ContainsRune(out.String(), '\x1b') {
 		t.Error("a name reaches the terminal as it is")
 	}
-	golden(t, "fleet.txt", out.Bytes())
+	golden.Check(t, "testdata/fleet.txt", out.String())
 }
 
 func TestStreams(t *testing.T) {
@@ -79,5 +65,5 @@ func TestStreams(t *testing.T) {
 	}, stats.Options{})); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "streams.txt", out.Bytes())
+	golden.Check(t, "testdata/streams.txt", out.String())
 }

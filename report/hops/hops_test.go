@@ -2,25 +2,21 @@ package hops_test
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
-	"github.com/google/go-cmp/cmp"
 
 	"netdelta/experiment/tracing"
 	insight "netdelta/insight/hops"
+	"netdelta/internal/golden"
 	probe "netdelta/probe/hops"
 	"netdelta/report/browsertest"
 	"netdelta/report/hops"
-	"netdelta/report/reporttest"
 	"netdelta/result"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // way is a network as it could be traced; one with a tunnel has two hops more.
 func way(name string, tunnel bool) insight.Way {
@@ -54,9 +50,7 @@ func TestText(t *testing.T) {
 		if err := hops.WriteText(&out, ways...); err != nil {
 			t.Fatal(err)
 		}
-		if want := reporttest.Golden(t, filepath.Join("testdata", name+".txt"), out.String(), *update); want != out.String() {
-			t.Errorf("%s (-want +got):\n%s", name, cmp.Diff(want, out.String()))
-		}
+		golden.Check(t, filepath.Join("testdata", name+".txt"), out.String())
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/insight"
+	"netdelta/internal/property"
 	"netdelta/result"
 )
 
@@ -27,7 +28,7 @@ func TestAnyFiguresDraw(t *testing.T) {
 	figure := rapid.OneOf(
 		rapid.SampledFrom([]float64{0, 1, -1, 1e-300, 1e300, -1e300, 1 + 1e-15, 5e-324}), rapid.Float64Range(-10, 10), rapid.Float64Range(0.99, 1.01),
 	)
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		odd := func(d result.Delta) result.Delta {
 			d.Ratio, d.RatioLow, d.RatioHigh, d.DifferenceLow, d.DifferenceHigh = 0, nil, nil, nil, nil
 			d.BaselineValue, d.Value, d.Difference = figure.Draw(t, "baseline"), figure.Draw(t, "value"), figure.Draw(t, "difference")

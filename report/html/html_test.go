@@ -3,7 +3,6 @@ package html
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -17,12 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"netdelta/insight"
+	"netdelta/internal/golden"
 	"netdelta/report/reporttest"
 	"netdelta/report/words"
 	"netdelta/result"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // text is a run's report.
 func text(t testing.TB, run result.Run, trials []result.Trial, options ...Option) string {
@@ -76,11 +74,7 @@ func TestGolden(t *testing.T) {
 		t.Error("the page has no policy against what is not its own")
 	}
 	got = strings.Replace(got, strings.ReplaceAll(policy, "'", "&#39;"), "…", 1)
-	path := filepath.Join("testdata", "small.html")
-	want := reporttest.Golden(t, path, got, *update)
-	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s; look at the difference after -update (-want +got):\n%s", path, diff)
-	}
+	golden.Check(t, filepath.Join("testdata", "small.html"), got)
 }
 
 // TestSameRunSamePage holds that nothing in a page hangs on chance or on the clock.

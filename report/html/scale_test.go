@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"netdelta/internal/property"
 )
 
 // anyScale is an axis of any place and size.
@@ -16,7 +18,7 @@ func anyScale(t *rapid.T, log bool) scale {
 
 // TestTicksLieOnTheAxis holds that ticks are on the axis, ascending, and as many as one can read.
 func TestTicksLieOnTheAxis(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		s := anyScale(t, rapid.Bool().Draw(t, "log"))
 		parts := rapid.IntRange(3, 9).Draw(t, "parts")
 		ticks := s.linearTicks(parts)
@@ -39,7 +41,7 @@ func TestTicksLieOnTheAxis(t *testing.T) {
 
 // TestChangeTicksHoldNoChange holds that an axis of ratios always says where no change is.
 func TestChangeTicksHoldNoChange(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		s := scale{math.Exp(-rapid.Float64Range(0.001, 6).Draw(t, "below")), math.Exp(rapid.Float64Range(0.001, 6).Draw(t, "above")), true}
 		if !slices.ContainsFunc(s.changeTicks(7), func(v float64) bool { return math.Abs(v-1) < 1e-9 }) {
 			t.Errorf("no tick at 1 on %+v: %g", s, s.changeTicks(7))
@@ -49,7 +51,7 @@ func TestChangeTicksHoldNoChange(t *testing.T) {
 
 // TestRoomIsWider holds that room never makes an axis of no length, nor one on which its values do not lie.
 func TestRoomIsWider(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		log := rapid.Bool().Draw(t, "log")
 		v := rapid.Float64Range(0, 1e12).Draw(t, "value")
 		if log {
@@ -66,7 +68,7 @@ func TestRoomIsWider(t *testing.T) {
 // TestSpread holds that labels keep their order and their distance, stay in the picture if they fit there, and are not moved where
 // they do not touch.
 func TestSpread(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		places := rapid.SliceOfN(rapid.Float64Range(0, 300), 1, 30).Draw(t, "places")
 		slices.Sort(places)
 		wanted := slices.Clone(places)

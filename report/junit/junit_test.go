@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,14 +11,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"netdelta/internal/golden"
 	"netdelta/internal/leak"
 	"netdelta/report/reporttest"
 	"netdelta/result"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
 
@@ -63,14 +59,6 @@ func parse(t *testing.T, text string) document {
 	return read
 }
 
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	want := reporttest.Golden(t, filepath.Join("testdata", name+".xml"), got, *update)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s:\n%s", name, diff)
-	}
-}
-
 func run(t *testing.T, r result.Run, trials []result.Trial) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -105,7 +93,7 @@ func TestRun(t *testing.T) {
 		{ID: "wide", Says: "jumbo frames help", Verdict: "not-tested"},
 	}
 	text := run(t, r, trials)
-	golden(t, "run", text)
+	golden.Check(t, "testdata/run.xml", text)
 	d := parse(t, text)
 	if len(d.Suites) != 2 || d.Suites[0].Failures != 1 || d.Suites[0].Skipped != 1 || d.Suites[0].Tests != len(trials)+1 || d.Suites[1].Failures != 1 || d.Suites[1].Skipped != 2 {
 		t.Errorf("the suites are %+v", d.Suites)
@@ -115,7 +103,7 @@ func TestRun(t *testing.T) {
 func TestComparisons(t *testing.T) {
 	for name, c := range reporttest.Comparisons(t) {
 		text := comparison(t, c)
-		golden(t, name, text)
+		golden.Check(t, filepath.Join("testdata", name+".xml"), text)
 		d := parse(t, text)
 		if bad := c.Verdict == "regressed" || c.Verdict == "nothing"; bad != (d.Failures > 0) {
 			t.Errorf("%s is %s, and has %d failures", name, c.Verdict, d.Failures)

@@ -3,7 +3,6 @@ package markdown
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"io"
 	"path/filepath"
 	"regexp"
@@ -11,28 +10,22 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"netdelta/internal/golden"
+	"netdelta/internal/property"
 	"netdelta/report/reporttest"
 	"netdelta/result"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares a text with a file.
-func golden(t *testing.T, name string, write func(w io.Writer) error) string {
+// checkGolden compares what is written with the golden file of the name.
+func checkGolden(t *testing.T, name string, write func(w io.Writer) error) {
 	t.Helper()
 	var out bytes.Buffer
 	if err := write(&out); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("testdata", name+".md")
-	want := reporttest.Golden(t, path, out.String(), *update)
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("%s:\n%s", name, diff)
-	}
-	return out.String()
+	golden.Check(t, filepath.Join("testdata", name+".md"), out.String())
 }
 
 // sample is a run with something of everything.
@@ -56,10 +49,10 @@ func TestGolden(t *testing.T) {
 	spoiled, _ := reporttest.Spoiled(t)
 	guarded, _ := reporttest.Guarded().Measure(t)
 	for name, run := range map[string]result.Run{"effects": guarded, "run": sample(t), "few-builds": few, "empty": {Study: "latency"}, "hostile": spoiled} {
-		golden(t, name, func(w io.Writer) error { return Write(w, run) })
+		checkGolden(t, name, func(w io.Writer) error { return Write(w, run) })
 	}
 	for name, c := range reporttest.Comparisons(t) {
-		golden(t, "compare-"+name, func(w io.Writer) error { return WriteComparison(w, c) })
+		checkGolden(t, "compare-"+name, func(w io.Writer) error { return WriteComparison(w, c) })
 	}
 }
 
@@ -119,7 +112,7 @@ func TestEscape(t *testing.T) {
 
 // Whatever a name is, it stays in its line and its cell, and holds no tag.
 func TestAnyNameStaysInItsCell(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	property.Check(t, func(r *rapid.T) {
 		text := escape(rapid.String().Draw(r, "name"))
 		text = strings.ReplaceAll(strings.ReplaceAll(text, "<!-- -->", ""), `\\`, "")
 		if strings.ContainsAny(text, "<>\n\r") || strings.Count(text, "|") != strings.Count(text, `\|`) {

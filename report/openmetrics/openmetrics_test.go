@@ -3,29 +3,25 @@ package openmetrics
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"netdelta/internal/golden"
 	"netdelta/internal/leak"
 	"netdelta/report/reporttest"
 	"netdelta/report/ui"
 	"netdelta/result"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
 
@@ -73,22 +69,8 @@ func TestGolden(t *testing.T) {
 	for name, s := range map[string]Snapshot{"run": sample(t), "running": running, "empty": {Run: result.Run{Study: "latency"}}} {
 		got := written(t, s)
 		parse(t, got)
-		want := reporttest.Golden(t, filepath.Join("testdata", name+".txt"), got, *update)
-		if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n"), cmp.Comparer(alike)); diff != "" {
-			t.Errorf("%s:\n%s", name, diff)
-		}
+		golden.CheckRounded(t, filepath.Join("testdata", name+".txt"), got)
 	}
-}
-
-// alike compares lines, their values to twelve digits: processors round differently.
-func alike(a, b string) bool {
-	i, j := strings.LastIndexByte(a, ' '), strings.LastIndexByte(b, ' ')
-	if a == b || i < 0 || j < 0 || a[:i] != b[:j] {
-		return a == b
-	}
-	v, err := strconv.ParseFloat(a[i+1:], 64)
-	w, err2 := strconv.ParseFloat(b[j+1:], 64)
-	return err == nil && err2 == nil && math.Abs(v-w) <= 1e-12*math.Abs(v)
 }
 
 // Names are such as Prometheus advises.

@@ -2,23 +2,17 @@ package pairs_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"math"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"netdelta/experiment/pairs"
 	insight "netdelta/insight/pairs"
+	"netdelta/internal/golden"
 	report "netdelta/report/pairs"
-	"netdelta/report/reporttest"
 	"netdelta/stats"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // measured is four nodes in two networks, of which one node is slow in the second; a name tries to be markup, and a control
 // sequence.
@@ -51,14 +45,6 @@ func measured() insight.Report {
 	return insight.Judge(o, stats.Options{Margin: 0.05})
 }
 
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	want := reporttest.Golden(t, filepath.Join("testdata", name), string(got), *update)
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s (-want +got): %s", name, diff)
-	}
-}
-
 func TestText(t *testing.T) {
 	var out bytes.Buffer
 	if err := report.WriteText(&out, measured()); err != nil {
@@ -67,7 +53,7 @@ func TestText(t *testing.T) {
 	if strings.ContainsRune(out.String(), '\x1b') {
 		t.Error("a name reaches the terminal as it is")
 	}
-	golden(t, "pairs.txt", out.Bytes())
+	golden.Check(t, "testdata/pairs.txt", out.String())
 }
 
 func TestPage(t *testing.T) {
@@ -78,7 +64,7 @@ func TestPage(t *testing.T) {
 	if strings.Contains(out.String(), "<b>") {
 		t.Error("a name is markup")
 	}
-	golden(t, "pairs.html", out.Bytes())
+	golden.Check(t, "testdata/pairs.html", out.String())
 }
 
 // A large cluster's matrix is left to the page, and of two nodes none is called odd.

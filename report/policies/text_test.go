@@ -2,17 +2,14 @@ package policies
 
 import (
 	"bytes"
-	"flag"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"netdelta/experiment/policies"
 	insight "netdelta/insight/policies"
-	"netdelta/report/reporttest"
+	"netdelta/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestWriteText(t *testing.T) {
 	o := policies.Outcome{Every: 4 * time.Millisecond, Disturbed: 1, Failures: []policies.Failure{{Policies: 1000, Why: "no room\x1b[31m"}}}
@@ -35,7 +32,5 @@ func TestWriteText(t *testing.T) {
 	if err := WriteText(&b, insight.Judge(o)); err != nil {
 		t.Fatal(err)
 	}
-	if want := reporttest.Golden(t, filepath.Join("testdata", "policies.txt"), b.String(), *update); b.String() != want {
-		t.Errorf("it prints\n%s\nwant\n%s", b.String(), want)
-	}
+	golden.Check(t, filepath.Join("testdata", "policies.txt"), b.String())
 }

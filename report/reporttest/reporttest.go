@@ -5,7 +5,6 @@ package reporttest
 import (
 	"math"
 	"math/rand/v2"
-	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -254,17 +253,6 @@ func Comparisons(tb testing.TB) map[string]result.Comparison {
 		"hostile": words.NewJudge(nil).Compare(insight.Measured{Run: spoiled, Trials: insight.Summarize(result.List(spoiledTrials)), Notes: []string{Hostile()}},
 			insight.Measured{Run: other, Trials: insight.Summarize(result.List(otherTrials))}, insight.Comparing{}).Complete(),
 	}
-}
-
-// Golden is what a golden file holds, which with update is written anew first.
-func Golden(tb testing.TB, path, got string, update bool) string {
-	tb.Helper()
-	if update {
-		require.NoError(tb, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(tb, err)
-	return string(want)
 }
 
 // Exact is how a run counted that was never counted.

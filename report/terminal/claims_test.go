@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"netdelta/insight"
-	"netdelta/report/reporttest"
+	"netdelta/internal/golden"
+	"netdelta/internal/property"
 	"netdelta/report/ui"
 	"netdelta/result"
 )
@@ -51,18 +51,14 @@ func TestClaimsGolden(t *testing.T) {
 		if !found {
 			t.Fatalf("no claims in\n%s", &got)
 		}
-		path := filepath.Join("testdata", name+".txt")
-		want := reporttest.Golden(t, path, claims, *update)
-		if diff := cmp.Diff(want, claims); diff != "" {
-			t.Errorf("%s; look at the difference after -update (-want +got):\n%s", path, diff)
-		}
+		golden.Check(t, filepath.Join("testdata", name+".txt"), claims)
 	}
 }
 
 // TestClaimsFit holds that claims keep to the width as columns, and that no text of theirs reaches the terminal with its
 // control characters.
 func TestClaimsFit(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.OneOf(rapid.RuneFrom([]rune("ab c: ;\x1b\r\u009b\u202e\nµ世")), rapid.Rune()))
 		var run result.Run
 		for range rapid.IntRange(1, 4).Draw(t, "claims") {

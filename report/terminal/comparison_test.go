@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"netdelta/internal/golden"
 	"netdelta/report/reporttest"
 	"netdelta/report/ui"
 	"netdelta/result"
@@ -40,12 +39,7 @@ func TestComparisonGolden(t *testing.T) {
 		"compare-loss":       {"loss", ui.Terminal{Width: 100, Unicode: true}},
 		"compare-hostile":    {"hostile", ui.Terminal{Width: 100, Unicode: true}},
 	} {
-		got := compared(t, comparisons[c.comparison], c.terminal)
-		path := filepath.Join("testdata", name+".txt")
-		want := reporttest.Golden(t, path, got, *update)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s:\n%s", name, diff)
-		}
+		golden.Check(t, filepath.Join("testdata", name+".txt"), compared(t, comparisons[c.comparison], c.terminal))
 	}
 }
 

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"netdelta/internal/golden"
 	"netdelta/report/reporttest"
 	"netdelta/report/ui"
 	"netdelta/result"
@@ -20,10 +19,7 @@ func TestEffectsGolden(t *testing.T) {
 	if err := Write(&out, run, View{Terminal: ui.Terminal{Width: 100, Unicode: true}, Verbose: true}); err != nil {
 		t.Fatal(err)
 	}
-	want := reporttest.Golden(t, filepath.Join("testdata", "effects.txt"), out.String(), *update)
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Error(diff)
-	}
+	golden.Check(t, filepath.Join("testdata", "effects.txt"), out.String())
 }
 
 // Of many tables of effects some are left out on a terminal, which says how to see them.

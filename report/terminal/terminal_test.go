@@ -3,7 +3,6 @@ package terminal
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,13 +14,13 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/insight"
+	"netdelta/internal/golden"
+	"netdelta/internal/property"
 	"netdelta/report/reporttest"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // setting is a setting of the sample run.
 type setting struct {
@@ -211,11 +210,7 @@ func TestGolden(t *testing.T) {
 			if err := Write(&got, tc.run, View{Terminal: tc.terminal, Verbose: true}); err != nil {
 				t.Fatal(err)
 			}
-			path := filepath.Join("testdata", name+".txt")
-			want := reporttest.Golden(t, path, got.String(), *update)
-			if diff := cmp.Diff(want, got.String()); diff != "" {
-				t.Errorf("%s; look at the difference after -update (-want +got):\n%s", path, diff)
-			}
+			golden.Check(t, filepath.Join("testdata", name+".txt"), got.String())
 		})
 	}
 }
@@ -293,7 +288,7 @@ func TestHostileText(t *testing.T) {
 // TestLinesFit holds that tables and headings keep to the width, at any width and for any figures.
 func TestLinesFit(t *testing.T) {
 	percent := rapid.Float64Range(-90, 900)
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		run := result.Run{Study: "any", Margin: 0.02, Confidence: 0.95}
 		s := across()
 		if rapid.Bool().Draw(t, "stream") {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"netdelta/internal/property"
 	"netdelta/internal/require"
 )
 
@@ -103,7 +104,7 @@ func TestClean(t *testing.T) {
 			t.Errorf("Clean(%q) = %q, want %q", text, got, want)
 		}
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		got := Clean(string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")))
 		if !utf8.ValidString(got) || strings.ContainsAny(got, "\x1b\n\r\u009b") || got != Clean(got) {
 			t.Errorf("%q is not clean", got)
@@ -138,7 +139,7 @@ func TestShortenAndWrapKeepTheWidth(t *testing.T) {
 	if diff := cmp.Diff([]string{"a bb", "ccccccc", "d"}, Wrap(" a  bb ccccccc d", 5)); diff != "" {
 		t.Errorf("wrapped (-want +got):\n%s", diff)
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		text, columns := Clean(rapid.String().Draw(t, "text")), rapid.IntRange(0, 30).Draw(t, "columns")
 		if got := Columns(Shorten(text, columns)); got > columns {
 			t.Errorf("%d columns, want at most %d", got, columns)
@@ -198,7 +199,7 @@ func TestProgressOnATerminal(t *testing.T) {
 }
 
 func TestProgressFitsAnyTerminal(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		terminal := Terminal{Interactive: true, Width: rapid.IntRange(20, 200).Draw(t, "width"), Unicode: rapid.Bool().Draw(t, "unicode")}
 		line := terminal.bar(Step{Done: rapid.Float64().Draw(t, "done"), Left: time.Hour, Text: rapid.String().Draw(t, "text")})
 		if got := Columns(line); got >= terminal.Width {

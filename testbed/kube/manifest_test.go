@@ -1,18 +1,14 @@
 package kube
 
 import (
-	"bytes"
-	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
+	"netdelta/internal/golden"
 	"netdelta/result"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // testRun is the run of objects in golden files.
 const testRun = RunID("0a1b2c3d")
@@ -79,17 +75,5 @@ func goldenYAML(t *testing.T, name string, object any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("testdata", name+".yaml")
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs: got\n%s", path, got)
-	}
+	golden.Check(t, filepath.Join("testdata", name+".yaml"), string(got))
 }

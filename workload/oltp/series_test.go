@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/engine"
+	"netdelta/internal/property"
 	"netdelta/result"
 	"netdelta/workload/tool/sysbench"
 )
@@ -42,7 +43,7 @@ func TestSeries(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		r := report(time.Duration(rapid.Int64Range(1, 1e10).Draw(t, "length")), rapid.Int64Range(0, 1e6).Draw(t, "transactions"),
 			rapid.SliceOfN(rapid.Float64Range(0, 1e5), 0, 12).Draw(t, "seconds")...)
 		var sum int64

@@ -7,12 +7,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"netdelta/internal/property"
 	"netdelta/internal/tail"
 )
 
 // What is printed to be typed is read by a shell as the same words.
 func TestStepsAreReadByShells(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.StringMatching(`[ -~]{0,12}`), 1, 4).Draw(t, "words")
 		line := step{Command: append([]string{"printf", `%s\n`}, words...)}.String()
 		out, err := exec.Command("sh", "-c", line).Output()

@@ -3,23 +3,20 @@ package schedule
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
-)
 
-var update = flag.Bool("update", false, "write the golden files anew")
+	"netdelta/internal/golden"
+)
 
 // usual are options that nothing is wrong with.
 func usual() Options {
@@ -67,20 +64,7 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 
 func TestGolden(t *testing.T) {
 	for name, o := range map[string]Options{"usual": usual(), "rich": rich()} {
-		got := written(t, o)
-		path := filepath.Join("testdata", name+".yaml")
-		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s:\n%s", name, diff)
-		}
+		golden.Check(t, filepath.Join("testdata", name+".yaml"), written(t, o))
 	}
 }
 

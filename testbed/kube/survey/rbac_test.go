@@ -3,24 +3,20 @@ package survey
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"netdelta/internal/golden"
 	"netdelta/internal/require"
-	"netdelta/report/reporttest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // documents reads the objects of a manifest as the API server would, refusing fields that there are not.
 func documents(t *testing.T, manifest string) []runtime.Object {
@@ -99,10 +95,7 @@ func TestRBAC(t *testing.T) {
 		"all.yaml":     manifest(t, User{Name: "alice"}, "measurements", true, true),
 		"account.yaml": manifest(t, User{Name: "system:serviceaccount:ci:nightly"}, "measurements", false, false),
 	} {
-		path := filepath.Join("testdata/rbac", name)
-		if diff := cmp.Diff(reporttest.Golden(t, path, got, *update), got); diff != "" {
-			t.Errorf("%s; look at the difference after -update (-want +got):\n%s", path, diff)
-		}
+		golden.Check(t, filepath.Join("testdata/rbac", name), got)
 		documents(t, got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"netdelta/internal/latency"
+	"netdelta/internal/property"
 	"netdelta/unit"
 	"netdelta/workload/tool/fio"
 )
@@ -136,7 +137,7 @@ func TestRefused(t *testing.T) {
 
 // Whatever latencies there were, a quantile is off by no more than the bin that holds it, a 64th.
 func TestQuantile(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Int64Range(1, 1<<33), 1, 200).Draw(t, "values")
 		q := rapid.Float64Range(0, 1).Draw(t, "quantile")
 		slices.Sort(values)
