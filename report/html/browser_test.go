@@ -18,7 +18,11 @@ func TestInBrowser(t *testing.T) {
 		"ranking": testRankingFirst, "otherwise": testOtherwise, "sliders": testRequestSliders, "goals": testGoalsOnPage, "functions": testFunctionsOnPage,
 		"behind": testBehindInBrowser, "filters": testFilters, "readouts": testReadouts, "sorted": testSorted, "printed": testPrinted, "accessible": testAccessible,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, browser.Another(t)) })
+		t.Run(name, func(t *testing.T) {
+			b := browser.Another(t)
+			b.Font(browsertest.WideFont)
+			test(t, b)
+		})
 	}
 }
 
