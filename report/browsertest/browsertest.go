@@ -251,11 +251,15 @@ const (
 )
 
 // Accessible fails for what axe-core, which npm fetches once a machine, finds against WCAG 2.1 A and AA in what a selector finds in the page
-// as it is drawn now. It takes a second of processor time for a few thousand elements: "html" is worth it once for pages that have most in common.
-func (b *Browser) Accessible(within string) {
+// as it is drawn now, by these of its rules if any are given. It takes a second of processor time for a few thousand elements: "html" is worth it once for pages that have most in common.
+func (b *Browser) Accessible(within string, rules ...string) {
 	b.t.Helper()
+	run := `['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']`
+	if len(rules) > 0 {
+		run = `{type: 'rule', values: ['` + strings.Join(rules, `', '`) + `']}`
+	}
 	Ask[bool](b, b.axeScript()+`; true`)
-	found := Ask[[]string](b, `axe.run('`+within+`', {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'], resultTypes: ['violations']}).then((r) =>
+	found := Ask[[]string](b, `axe.run('`+within+`', {runOnly: `+run+`, resultTypes: ['violations']}).then((r) =>
 		r.violations.flatMap((v) => v.nodes.slice(0, 3).map((n) => v.id + ': ' + v.help + ': ' + n.target + ' ' + (n.any[0] || n.all[0] || n.none[0] || {message: ''}).message)))`,
 		chromedp.EvalAwaitPromise)
 	for _, f := range found {
