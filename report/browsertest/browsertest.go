@@ -25,6 +25,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -142,6 +143,31 @@ func (b *Browser) View(width, height int64, scheme string) {
 	)
 }
 
+// Widths of fonts, as the mean width of a letter in parts of the size of the font: common fonts without serifs are between Liberation Sans
+// Narrow and DejaVu Sans.
+const (
+	NarrowFont = 0.41
+	WideFont   = 0.59
+)
+
+// Font makes text in all pages that are opened from now on as wide as in a font whose letters are that wide, whichever fonts the machine has:
+// what is between the machine's font and that one is put between letters.
+func (b *Browser) Font(width float64) {
+	b.t.Helper()
+	source := fmt.Sprintf(`addEventListener('DOMContentLoaded', () => {
+		const letters = document.createElement('canvas').getContext('2d');
+		letters.font = '100px ' + getComputedStyle(document.body).fontFamily;
+		const text = 'abcdefghijklmnopqrstuvwxyz';
+		const style = new CSSStyleSheet();
+		style.replaceSync('*:not(pre, code, .mono) { letter-spacing: ' + (%g - letters.measureText(text).width / 100 / text.length) + 'em !important; }');
+		document.adoptedStyleSheets = [style];
+	})`, width)
+	b.Do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: source})
+		return err
+	}))
+}
+
 // Open loads a page and waits until its script has run.
 func (b *Browser) Open(path string) {
 	b.t.Helper()
@@ -225,11 +251,15 @@ const (
 )
 
 // Accessible fails for what axe-core, which npm fetches once a machine, finds against WCAG 2.1 A and AA in what a selector finds in the page
-// as it is drawn now. It takes a second of processor time for a few thousand elements: "html" is worth it once for pages that have most in common.
-func (b *Browser) Accessible(within string) {
+// as it is drawn now, by these of its rules if any are given. It takes a second of processor time for a few thousand elements: "html" is worth it once for pages that have most in common.
+func (b *Browser) Accessible(within string, rules ...string) {
 	b.t.Helper()
+	run := `['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']`
+	if len(rules) > 0 {
+		run = `{type: 'rule', values: ['` + strings.Join(rules, `', '`) + `']}`
+	}
 	Ask[bool](b, b.axeScript()+`; true`)
-	found := Ask[[]string](b, `axe.run('`+within+`', {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'], resultTypes: ['violations']}).then((r) =>
+	found := Ask[[]string](b, `axe.run('`+within+`', {runOnly: `+run+`, resultTypes: ['violations']}).then((r) =>
 		r.violations.flatMap((v) => v.nodes.slice(0, 3).map((n) => v.id + ': ' + v.help + ': ' + n.target + ' ' + (n.any[0] || n.all[0] || n.none[0] || {message: ''}).message)))`,
 		chromedp.EvalAwaitPromise)
 	for _, f := range found {

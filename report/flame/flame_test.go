@@ -86,6 +86,7 @@ func TestRuntimeIsFolded(t *testing.T) {
 // In a real browser the graph is drawn, searched and zoomed into, and nothing complains.
 func TestInBrowser(t *testing.T) {
 	b := browsertest.Start(t)
+	b.Font(browsertest.WideFont)
 	b.Do(chromedp.EmulateViewport(1200, 800))
 	count := func(selector string) int {
 		return browsertest.Ask[int](b, `document.querySelectorAll('`+selector+`').length`)

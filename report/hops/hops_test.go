@@ -69,6 +69,7 @@ func TestInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := browsertest.Start(t)
+	b.Font(browsertest.WideFont)
 	b.Do(chromedp.EmulateViewport(1200, 900))
 	b.Open(path)
 	widths := browsertest.Ask[[]float64](b, `[...document.querySelectorAll('svg.lanes > g > rect')].map((r) => r.getBoundingClientRect().width)`)

@@ -14,11 +14,16 @@ import (
 func TestInBrowser(t *testing.T) {
 	browser := browsertest.Start(t)
 	for name, test := range map[string]func(*testing.T, *browsertest.Browser){
-		"drawn": testDrawn, "odd runs": testOddRunsDrawn, "a crowd": testCrowdDrawn, "hostile": testHostilePage, "without scripts": testReadWithoutScripts,
+		"drawn": testDrawn, "narrow font": testNarrowFont, "odd runs": testOddRunsDrawn, "a crowd": testCrowdDrawn, "hostile": testHostilePage, "without scripts": testReadWithoutScripts,
 		"ranking": testRankingFirst, "otherwise": testOtherwise, "sliders": testRequestSliders, "goals": testGoalsOnPage, "functions": testFunctionsOnPage,
 		"behind": testBehindInBrowser, "filters": testFilters, "readouts": testReadouts, "sorted": testSorted, "printed": testPrinted, "accessible": testAccessible,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, browser.Another(t)) })
+		t.Run(name, func(t *testing.T) {
+			// What has room in a wide font has room in all.
+			b := browser.Another(t)
+			b.Font(browsertest.WideFont)
+			test(t, b)
+		})
 	}
 }
 

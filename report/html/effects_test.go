@@ -37,7 +37,6 @@ func testCrowdDrawn(t *testing.T, b *browsertest.Browser) {
 			d.Ratio, *d.RatioLow, *d.RatioHigh = 9, 8.5, 9.6
 		}
 	}
-	page := written(t, run, trials)
 	text := text(t, run, trials)
 	for _, want := range []string{
 		"Policy from none to nftables:1000", "Links from 1 link to 4x802.3ad,layer3+4", "tcp-rr, 300B, policy nftables, 1000 rules", `href="#effects"`,
@@ -49,10 +48,10 @@ func testCrowdDrawn(t *testing.T, b *browsertest.Browser) {
 	if n := strings.Count(text, `class="effect"`); n != 4 {
 		t.Errorf("the page has %d tables of effects, want one for each of two steps in each of two placements", n)
 	}
+	b.Open(written(t, run, trials))
+	unfold(b)
 	for width, scheme := range map[int64]string{400: "light", 760: "dark", 1400: "light"} {
 		b.View(width, 900, scheme)
-		b.Open(page)
-		browsertest.Ask[bool](b, `document.querySelectorAll('details').forEach((d) => { d.open = true; }), true`)
 		found := inspect(t, b)
 		for _, w := range found.Wrong {
 			t.Errorf("at %d px, %s: %s", width, scheme, w)

@@ -76,10 +76,8 @@ func TestBehindIsShown(t *testing.T) {
 // In a browser the part is there in all widths, and nothing is wider than the page.
 func testBehindInBrowser(t *testing.T, b *browsertest.Browser) {
 	run, trials := stored(t)
-	page := written(t, run, trials)
-	views(func(width int64, scheme string) {
-		b.View(width, 900, scheme)
-		b.Open(page)
+	b.Open(written(t, run, trials))
+	views(b, func(width int64, scheme string) {
 		if len(visible(b, "#behind .plot", "e.tagName")) != 1 || len(visible(b, "#behind tbody tr", "e.tagName")) != 2 {
 			t.Errorf("%d pixels, %s: the part is not all there", width, scheme)
 		}

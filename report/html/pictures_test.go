@@ -61,10 +61,10 @@ func TestPictures(t *testing.T) {
 	}
 	b := browsertest.Start(t)
 	page := written(t, run, trials, WithStudy(study))
+	b.Open(page)
+	browsertest.Ask[bool](b, `document.querySelectorAll('details.place').forEach((d) => { d.open = true; }), true`)
 	for _, s := range shots() {
 		b.View(s.width, s.height, s.scheme)
-		b.Open(page)
-		browsertest.Ask[bool](b, `document.querySelectorAll('details.place').forEach((d) => { d.open = true; }), true`)
 		if len(visible(b, s.selector, "e.tagName")) == 0 {
 			t.Logf("the report has no %s: no picture of %s", s.selector, s.name)
 			continue
@@ -78,14 +78,14 @@ func TestPictures(t *testing.T) {
 		}
 		path := filepath.Join(into, s.name+".png")
 		b.Picture(path, cut, false)
+		browsertest.Ask[bool](b, `document.querySelector('`+s.selector+`').removeAttribute('style'), true`)
 		if info, err := os.Stat(path); err != nil || info.Size() > pictureMost || info.Size() < 5_000 {
 			t.Errorf("the picture %s: error %v, or its size is not between 5 and %d kB", s.name, err, pictureMost/1000)
 		}
 	}
 	if *whole {
-		views(func(width int64, scheme string) {
-			b.View(width, 900, scheme)
-			b.Open(page)
+		b.Open(page)
+		views(b, func(width int64, scheme string) {
 			b.Picture(filepath.Join(into, "whole-"+strconv.FormatInt(width, 10)+"-"+scheme+".png"), "", true)
 		})
 	}

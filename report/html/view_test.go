@@ -147,16 +147,16 @@ func printed(b *browsertest.Browser, paper pages.PrintToPDFParams) (sheets int) 
 	return sheets
 }
 
-// testAccessible has the page looked at by axe-core.
+// testAccessible has axe-core look at the page of a run that was asked for goals and was profiled.
 func testAccessible(t *testing.T, b *browsertest.Browser) {
 	w := usual()
 	w.loads = w.loads[2:] // which look like the others
 	run, trials := w.run(t)
-	page := written(t, run, trials)
-	for _, scheme := range []string{"light", "dark"} {
-		b.View(1400, 900, scheme)
-		b.Open(page)
-		unfold(b)
-		b.Accessible("html")
-	}
+	run.Goals = goals()
+	b.View(1400, 900, "light")
+	b.Open(written(t, run, trials, WithFlame(functions())))
+	unfold(b)
+	b.Accessible("html")
+	b.View(1400, 900, "dark")
+	b.Accessible("html", "color-contrast") // nothing else depends on the colours
 }

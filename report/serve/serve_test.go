@@ -130,6 +130,7 @@ func TestListInBrowser(t *testing.T) {
 	})
 	address := url.URL{Scheme: "http", Host: listener.Addr().String(), Path: "/"}
 	b := browsertest.Start(t)
+	b.Font(browsertest.WideFont)
 	for _, scheme := range []string{"light", "dark"} {
 		b.View(1400, 900, scheme)
 		b.Do(chromedp.Navigate(address.String()), chromedp.WaitReady(chromedp.CSS(`html[data-ready="true"]`)))

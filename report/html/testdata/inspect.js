@@ -72,6 +72,12 @@
   for (const cell of document.querySelectorAll('.forest td, .cpu td, .plain-table td, .glance td')) {
     if (shown(cell) && !cell.querySelector('svg') && cell.scrollWidth > cell.clientWidth + 1) say(`${named(cell)} does not fit its cell`);
   }
+  // Names that stand in lines of their own below are not seen, which is no cut.
+  for (const e of document.querySelectorAll('main *, .top *')) {
+    const line = e.closest('.uses');
+    if (getComputedStyle(e).textOverflow !== 'ellipsis' || !shown(e) || (line && e.offsetTop >= line.offsetTop + line.clientHeight)) continue;
+    if (e.scrollWidth > e.clientWidth + 1) say(`${named(e)} is cut`);
+  }
 
   // Contrast by WCAG 2: 4.5, or 3 for large text.
   function legible(e) {
