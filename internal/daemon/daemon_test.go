@@ -97,11 +97,10 @@ func TestCloseEndsEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The kernel counts the first pages of a process on each processor by itself, and not yet as memory of the process.
-	for ends := time.Now().Add(10 * time.Second); polite.Memory() == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(ends) || polite.Err() != nil {
-			t.Fatalf("a running daemon: %v of memory, %v", polite.Memory(), polite.Err())
-		}
-	}
+	require.Eventually(t, patience, "a running daemon has memory", func() bool {
+		require.NoError(t, polite.Err())
+		return polite.Memory() > 0
+	})
 	for range 2 {
 		if err := h.Close(); err != nil {
 			t.Error(err)

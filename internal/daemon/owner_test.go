@@ -55,10 +55,13 @@ func own() error {
 	if err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(patience); !strings.Contains(d.Log(), "there"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			return errors.New("the program does not start")
+	if err := require.Await(patience, "the program starts", func() error {
+		if !strings.Contains(d.Log(), "there") {
+			return fmt.Errorf("it said %q", d.Log())
 		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	// This program loses its death signal, as does every program that changes its user.
 	if _, err := h.Start(daemon.Spec{Path: "setpriv", Args: []string{"--pdeathsig", "clear", "sleep", "600"}}); err != nil {
@@ -114,15 +117,12 @@ func descendants(t *testing.T) (pids []string) {
 // nothingLeft waits until nothing of a sandbox is left.
 func nothingLeft(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		left := descendants(t)
-		if len(left) == 0 {
-			break
+	require.NoError(t, require.Await(patience, "all processes are gone", func() error {
+		if left := descendants(t); len(left) > 0 {
+			return fmt.Errorf("processes %v are there", left)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("still there: processes %v", left)
-		}
-	}
+		return nil
+	}))
 	if _, err := os.Stat("/dev/shm/netdelta-daemontest"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("shared memory of a program is left: %v", err)
 	}

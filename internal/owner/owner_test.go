@@ -5,13 +5,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"netdelta/internal/owner"
+	"netdelta/internal/require"
 )
 
 func self(t *testing.T) owner.Owner {
@@ -96,18 +96,7 @@ func TestZombieIsDead(t *testing.T) {
 	}
 	defer func() { _ = cmd.Wait() }()
 	zombie := owner.Owner{Boot: own.Boot, Space: own.Space, PID: cmd.Process.Pid}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-		stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "stat"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if slices.Contains(stat, 'Z') {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the process did not end")
-		}
-	}
+	require.Ended(t, 20*time.Second, cmd.Process.Pid)
 	if !zombie.Dead() {
 		t.Error("a zombie counts as alive")
 	}
