@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/procfile"
+	"netdelta/internal/require"
 	"netdelta/testbed"
 	"netdelta/testbed/ssh"
 )
@@ -31,14 +32,10 @@ func TestReachedAgain(t *testing.T) {
 	must(t, err)
 	f.on(t, 0, "pkill -9 -f '[n]etdelta-ready|[n]etdelta-agent server ..do'") // both at once, as when the machine starts again
 	f.on(t, 1, "pkill -f 'sshd: [r]oot'")                                     // the connection alone
-	for until := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		if _, err = bed.Links(t.Context()); err != nil && strings.Contains(err.Error(), "node0") {
-			break
-		}
-		if time.Now().After(until) {
-			t.Fatalf("servers that are lost still answer: %v", err)
-		}
-	}
+	require.Eventually(t, 20*time.Second, "node0 is lost", func() bool {
+		_, err := bed.Links(t.Context())
+		return err != nil && strings.Contains(err.Error(), "node0")
+	})
 	again, err := s.Open(t.Context(), spec)
 	must(t, err)
 	must(t, bed.Close())

@@ -162,11 +162,7 @@ func TestHealthAndRestart(t *testing.T) {
 	if err := unix.Kill(pids[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(patience); !s.Health(within(t)).Ended; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("its death is not noticed")
-		}
-	}
+	require.Eventually(t, patience, "its death is noticed", func() bool { return s.Health(within(t)).Ended })
 	if h := s.Health(within(t)); !strings.Contains(h.Unwell, "killed") {
 		t.Errorf("a server that was killed: %+v", h)
 	}

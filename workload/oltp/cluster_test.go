@@ -15,6 +15,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"netdelta/engine"
+	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/unit"
@@ -178,16 +179,10 @@ func TestKilled(t *testing.T) {
 	if n, errScan := fmt.Sscanf(said, "holding %d %d %d %d", &transactions, &pids[0], &pids[1], &pids[2]); n != 1+nodes || transactions != 500 {
 		t.Fatalf("the other process said %q: %v, %v", said, err, errScan)
 	}
-	for deadline := time.Now().Add(recovery); ; time.Sleep(50 * time.Millisecond) {
-		left := slices.DeleteFunc(slices.Clone(pids[:]), func(pid int) bool {
+	for _, pid := range pids {
+		require.Eventually(t, recovery, fmt.Sprintf("process %d is no database any more", pid), func() bool {
 			comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 			return err != nil || string(comm) != "mariadbd\n"
 		})
-		if len(left) == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("databases %v are still there", left)
-		}
 	}
 }
