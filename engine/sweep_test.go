@@ -77,11 +77,11 @@ func TestSweepVisitsAllAlike(t *testing.T) {
 					t.Errorf("client %d: totals of %d transactions, want %d", i, totals.Transactions, b.Burst.Transactions+3)
 				}
 				repeated := int64(0)
-				if name == "udp-rr" { // datagrams whose answers came late on a busy machine; those of warm-ups are not told
-					repeated = b.Burst.Sent - b.Burst.Transactions + 1
+				if name == "udp-rr" { // A busy machine answers datagrams so late that they are sent again. Of warm-ups that is not told.
+					repeated = b.Burst.Sent - b.Burst.Transactions + b.Burst.Work - b.Burst.Transactions
 				}
 				if served := settled(t, servers[i]).Transactions - before[i]; served < b.Burst.Work || served > b.Burst.Work+repeated {
-					t.Errorf("client %d: its server answered %d, it asked %d, %d of them again", i, served, b.Burst.Work, repeated)
+					t.Errorf("client %d: its server answered %d, it asked %d, at most %d of them again", i, served, b.Burst.Work, repeated)
 				}
 			}
 		})

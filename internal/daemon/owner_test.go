@@ -211,9 +211,12 @@ func TestCloseWhileStarting(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var all sync.WaitGroup
+		var all, running sync.WaitGroup
+		running.Add(3)
 		for range 3 {
 			all.Go(func() {
+				ready := sync.OnceFunc(running.Done)
+				defer ready()
 				for {
 					d, err := h.Start(daemon.Spec{Path: "sleep", Args: []string{"600"}})
 					if errors.Is(err, daemon.ErrClosed) {
@@ -223,13 +226,14 @@ func TestCloseWhileStarting(t *testing.T) {
 						t.Error(err)
 						return
 					}
+					ready()
 					if _, err := h.Run(t.Context(), daemon.Spec{Path: "true"}); err == nil && d.Name() != "sleep" {
 						t.Error("a daemon of another name")
 					}
 				}
 			})
 		}
-		time.Sleep(20 * time.Millisecond)
+		running.Wait()
 		all.Go(func() {
 			if err := h.Close(); err != nil {
 				t.Error(err)

@@ -73,10 +73,11 @@ func TestProcesses(t *testing.T) {
 	good, bad := marked(t, own.String()+"-7"), marked(t, "nonsense")
 	// The environment is this program's until the new program has been started.
 	var p *owner.Process
-	for deadline := time.Now().Add(5 * time.Second); p == nil && time.Now().Before(deadline); {
+	require.Eventually(t, 20*time.Second, "a marked process is found", func() bool {
 		p = found(good.Process.Pid)
-	}
-	if p == nil || p.Owner != own || p.Mark != own.String()+"-7" || p.Name != "sleep" {
+		return p != nil
+	})
+	if p.Owner != own || p.Mark != own.String()+"-7" || p.Name != "sleep" {
 		t.Errorf("a marked process: found %+v", p)
 	}
 	if p := found(bad.Process.Pid); p != nil {

@@ -196,7 +196,7 @@ func closes(t *testing.T, w workload.Workload) {
 		_, err := p.client.Burst(engine.BurstSpec{Duration: time.Minute, Deadline: 2 * time.Minute})
 		ended <- err
 	}()
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(50 * time.Millisecond) // the burst runs: of all workloads alike, nothing can be seen of that
 	for range 2 {
 		mustClose(t, p.client)
 		mustClose(t, p.server)
