@@ -1,6 +1,7 @@
 package imported_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -60,7 +61,7 @@ func judged(run *result.Run, trials []result.Trial) {
 // Of 22 networks with three files each, those far from the baseline are called different, and an empty file is named and no more.
 func TestPublishedShape(t *testing.T) {
 	sources := published(t)
-	if _, err := imported.Read(sources, imported.Options{}); err == nil || !strings.Contains(err.Error(), "run3.json: a file of no format that is known: it is empty") {
+	if _, err := imported.Read(sources, imported.Options{}); !errors.Is(err, imported.ErrUnknown) || !strings.Contains(err.Error(), "run3.json") {
 		t.Errorf("an empty file: %v", err)
 	}
 	in, err := imported.Read(sources, imported.Options{SkipBad: true})
@@ -131,7 +132,7 @@ func TestRebase(t *testing.T) {
 	if faster < 8 || faster > 12 {
 		t.Errorf("%d of 21 are faster than the eleventh of 22", faster)
 	}
-	if err := imported.Rebase(&in.Run, "metal"); err == nil || !strings.Contains(err.Error(), "the run has n00, n01") {
+	if err := imported.Rebase(&in.Run, "metal"); !errors.Is(err, imported.ErrBaseline) || !strings.Contains(err.Error(), "n00, n01") {
 		t.Errorf("a baseline that is not there: %v", err)
 	}
 }

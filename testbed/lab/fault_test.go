@@ -96,7 +96,8 @@ func TestUnsupported(t *testing.T) {
 			t.Errorf("for %d pods that serve together: %v", peers, err)
 		}
 	}
-	if err := driver.Supports(t.Context(), testbed.Spec{Network: "vxlna", Family: result.IPv4}); err == nil || !strings.Contains(err.Error(), `did you mean "vxlan"`) {
+	var unknown *network.UnknownError
+	if err := driver.Supports(t.Context(), testbed.Spec{Network: "vxlna", Family: result.IPv4}); !errors.As(err, &unknown) || unknown.Nearest != "vxlan" {
 		t.Errorf("an unknown network: got error %v", err)
 	}
 }
