@@ -339,7 +339,7 @@ done; exit 1`
 		t.Error("a kubelet was stopped twice")
 	}
 	must(t, call, "service", "start", "w2", "kubelet")
-	if _, err := call("service", "stop", "w2", "kublet"); err == nil || !strings.Contains(err.Error(), "did you mean kubelet?") {
+	if _, err := call("service", "stop", "w2", "kublet"); err == nil || !strings.Contains(err.Error(), " kubelet?") {
 		t.Errorf("a service that is none gives %v", err)
 	}
 	if _, err := call("node", "w7", "true"); err == nil || !strings.Contains(err.Error(), "w7") {

@@ -239,7 +239,7 @@ func TestCalicoOnCluster(t *testing.T) {
 	}
 	// A change that fails is taken back, and can be asked for again once what it needs is there.
 	must(t, c.call, "service", "stop", "cp", "kube-apiserver")
-	if _, err := c.call("switch", "--cni", "calico-vxlan"); err == nil || !strings.Contains(err.Error(), "cluster switch --cni calico-routes") {
+	if _, err := c.call("switch", "--cni", "calico-vxlan"); err == nil || !strings.Contains(err.Error(), "calico-routes") {
 		t.Errorf("a change without an API server gives %v", err)
 	}
 	must(t, c.call, "service", "start", "cp", "kube-apiserver")

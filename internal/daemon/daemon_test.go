@@ -57,7 +57,7 @@ func TestHomeShowsItsProcesses(t *testing.T) {
 func TestHomeIsLimited(t *testing.T) {
 	h := open(t, 64*unit.KiB)
 	err := h.Write("big", make([]byte, 128<<10), 0o644, "")
-	if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "more than the memory that was set aside") {
+	if !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("a file that does not fit: %v", err)
 	}
 	if _, err := daemon.Open(1 << 60); err == nil || !strings.Contains(err.Error(), "is free") {

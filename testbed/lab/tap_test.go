@@ -126,7 +126,7 @@ func TestFitRefuses(t *testing.T) {
 		"too large for IPv4":     {pods[1], 65536, "28 to 65535"},
 		"negative":               {pods[1], -1, "28 to 65535"},
 		"a pod of another lab":   {other, 100, "not both pods"},
-		"too large for the link": {pods[2], 1501, "larger than the path's MTU of 1500"},
+		"too large for the link": {pods[2], 1501, "MTU of 1500"},
 	} {
 		if err := o.Fit(t.Context(), pods[0], c.to, c.size); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got error %v", what, err)
