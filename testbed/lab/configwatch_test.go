@@ -95,7 +95,7 @@ func TestWatchConfig(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		if c.timed {
-			time.Sleep(200 * time.Millisecond) // the kernel's notice is read by another goroutine, which tells nobody that it has
+			time.Sleep(200 * time.Millisecond) // another goroutine reads the kernel's notice; the watch does not report when
 		}
 		found, err := watch.End()
 		if err != nil {
