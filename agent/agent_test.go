@@ -199,7 +199,7 @@ func TestFaults(t *testing.T) {
 	t.Run("hang", func(t *testing.T) {
 		a := start(t)
 		_, err := a.Burst(t.Context(), dial(t, a, "hangs"), spec)
-		if !errors.Is(err, ErrHung) || !strings.Contains(err.Error(), `no answer to "burst"`) {
+		if !errors.Is(err, ErrHung) || !errors.Is(err, rpc.ErrNoAnswer) || !strings.Contains(err.Error(), `"burst"`) {
 			t.Errorf("got %v", err)
 		}
 		if _, err = a.Dial(t.Context(), "steady", result.Params{}, netip.AddrPort{}, netip.AddrPort{}, -1); !errors.Is(err, rpc.ErrGone) {

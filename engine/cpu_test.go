@@ -2,12 +2,15 @@ package engine_test
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"netdelta/engine"
+	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -39,15 +42,19 @@ func TestWorkIsThatOfBothPartsWhenQuiet(t *testing.T) {
 				after := settled(t, server)
 				spent = spentBy(t, server) - spent
 				bytes, transactions := after.Bytes-before.Bytes, after.Transactions-before.Transactions
+				repeated := int64(0)
+				if c.name == "udp-rr" { // A busy machine answers datagrams so late that they are sent again. Of warm-ups that is not told.
+					repeated = b.Sent - b.Transactions + b.Work - b.Transactions
+				}
 				switch {
 				case c.name == "udp-stream":
 					// What is sent before the measured part its server does not count.
 					if want := int64(warmup+20*time.Millisecond) / int64(800*time.Microsecond); b.Work < b.Sent || b.Work > want+2 || b.Moved != 100*b.Work || (b.Work > b.Sent) != (warmup > 0) {
 						t.Errorf("warm-up %v: %d datagrams of %d measured ones, %d bytes; want at most %d of 100 bytes", warmup, b.Work, b.Sent, b.Moved, want)
 					}
-				case bytes != b.Moved:
+				case bytes < b.Moved || bytes > b.Moved+2*100*repeated:
 					t.Errorf("warm-up %v: the client moved %d bytes, its server saw %d", warmup, b.Moved, bytes)
-				case transactions != b.Work:
+				case transactions < b.Work || transactions > b.Work+repeated:
 					t.Errorf("warm-up %v: the client did %d transactions, its server %d", warmup, b.Work, transactions)
 				}
 				// The window of a UDP stream may end with a pause between two datagrams, which is not waited for.
@@ -91,18 +98,17 @@ func spentBy(t *testing.T, server engine.Server) time.Duration {
 }
 
 // settled is what a server has seen when it has taken note of everything: of its last response it may do so after the client
-// has got it.
+// has got it, but not after it has gone to sleep.
 func settled(t *testing.T, server engine.Server) engine.Totals {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
-		before := server.Totals()
-		time.Sleep(5 * time.Millisecond)
-		if server.Totals().Bytes == before.Bytes {
-			return before
-		}
-	}
-	t.Fatal("the server does not become idle")
-	return engine.Totals{}
+	require.Eventually(t, 10*time.Second, "the server sleeps", func() bool {
+		return !slices.ContainsFunc(server.(interface{ Threads() []int }).Threads(), func(thread int) bool {
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/stat", thread))
+			require.NoError(t, err)
+			return !strings.Contains(string(stat), ") S ")
+		})
+	})
+	return server.Totals()
 }
 
 // TestProcessorTimeIsThatOfTheBurstWhenQuiet: a client that waits most of the time uses little of it, however long it takes, and one

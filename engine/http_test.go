@@ -146,7 +146,7 @@ func TestHTTPNothingButFailures(t *testing.T) {
 		_, err := dialSpeaker(t, speaker(t, func(int64) []string {
 			return []string{"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"}
 		}), p)
-		if err == nil || !strings.Contains(err.Error(), "answered with status 404") || !strings.Contains(err.Error(), "in a row have failed") {
+		if err == nil || !strings.Contains(err.Error(), " 404") || !strings.Contains(err.Error(), "in a row have failed") {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}

@@ -161,12 +161,17 @@ func (s *server) greet() {
 			}
 		}
 		// Datagrams that came before the client's own socket was there are answered here.
-		if unix.Sendto(s.listener, message[:n], 0, from) == nil {
-			s.mu.Lock()
-			s.gone.transactions++
-			s.gone.bytes += 2 * int64(n)
-			s.mu.Unlock()
-		}
+		s.answer(message[:n], from)
+	}
+}
+
+// answer answers and counts in one go: who has got the answer finds it counted.
+func (s *server) answer(message []byte, to unix.Sockaddr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if unix.Sendto(s.listener, message, 0, to) == nil {
+		s.gone.transactions++
+		s.gone.bytes += 2 * int64(len(message))
 	}
 }
 

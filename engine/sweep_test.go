@@ -49,7 +49,7 @@ func TestSweepVisitsAllAlikeWhenQuiet(t *testing.T) {
 			for range 4 {
 				server, client := armBoth(t, namespace(t, 65536, ""), w, w.Defaults, 5000)
 				burst(t, client, engine.BurstSpec{Transactions: 3}) // which counts as well
-				servers, clients, before = append(servers, server), append(clients, client), append(before, server.Totals().Transactions)
+				servers, clients, before = append(servers, server), append(clients, client), append(before, settled(t, server).Transactions)
 			}
 			spec := sweeps(100 * time.Millisecond)
 			spec.Slice = time.Second // no visit ends early
@@ -76,8 +76,12 @@ func TestSweepVisitsAllAlikeWhenQuiet(t *testing.T) {
 				if totals.Transactions != b.Burst.Transactions+3 || totals.Histogram == "" {
 					t.Errorf("client %d: totals of %d transactions, want %d", i, totals.Transactions, b.Burst.Transactions+3)
 				}
-				if served := servers[i].Totals().Transactions - before[i]; served < b.Burst.Work || served > b.Burst.Work+1 {
-					t.Errorf("client %d: its server answered %d, it asked %d", i, served, b.Burst.Work)
+				repeated := int64(0)
+				if name == "udp-rr" { // A busy machine answers datagrams so late that they are sent again. Of warm-ups that is not told.
+					repeated = b.Burst.Sent - b.Burst.Transactions + b.Burst.Work - b.Burst.Transactions
+				}
+				if served := settled(t, servers[i]).Transactions - before[i]; served < b.Burst.Work || served > b.Burst.Work+repeated {
+					t.Errorf("client %d: its server answered %d, it asked %d, at most %d of them again", i, served, b.Burst.Work, repeated)
 				}
 			}
 		})

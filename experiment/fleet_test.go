@@ -18,6 +18,7 @@ import (
 
 	"netdelta/engine"
 	"netdelta/internal/daemon"
+	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"
@@ -196,13 +197,10 @@ func (s *echoServer) start() error {
 	if s.daemon, err = s.home.Start(daemon.Spec{Name: "echo", Path: self, Args: []string{s.at.String(), echoVerb}}); err != nil {
 		return err
 	}
-	for range 1000 {
-		if s.ask() == nil {
-			return nil
-		}
-		time.Sleep(10 * time.Millisecond)
+	if err := require.Await(10*time.Second, "it answers", s.ask); err != nil {
+		return errors.Join(err, s.daemon.Err())
 	}
-	return fmt.Errorf("it does not answer: %w", s.daemon.Err())
+	return nil
 }
 
 // ask has the daemon echo, from its own pod.

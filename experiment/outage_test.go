@@ -86,7 +86,7 @@ func TestOutage(t *testing.T) {
 			for _, tr := range journal(t, c) {
 				if tr.Failed == "" {
 					left[tr.Build] = true
-				} else if failed[tr.Build] = true; !strings.Contains(tr.Failed, "node w2 is lost") {
+				} else if failed[tr.Build] = true; !strings.Contains(tr.Failed, "node w2 ") {
 					t.Errorf("%s: %s", tr.ID(), tr.Failed)
 				}
 			}

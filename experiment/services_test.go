@@ -68,7 +68,7 @@ func TestImpossibleCondition(t *testing.T) {
 		if refused != (c.Params.Conditions.Service == result.ServiceEBPF) {
 			t.Errorf("%s: %q", c.ID, c.Unsupported)
 		}
-		if refused && c.Network == "host" && !strings.Contains(c.Unsupported, "not possible with service=ebpf") {
+		if refused && c.Network == "host" && !strings.Contains(c.Unsupported, "service=ebpf") {
 			t.Errorf("%s: %q", c.ID, c.Unsupported)
 		}
 	}

@@ -303,7 +303,7 @@ func TestCompareSaysHowRunsEnded(t *testing.T) {
 	if !c.Old.OnNodes || c.New.OnNodes {
 		t.Error("servers are nodes, and a lab's are not")
 	}
-	if len(c.Notes) != 3 || !strings.Contains(c.Notes[0], "the old run ended early (interrupted)") ||
+	if len(c.Notes) != 3 || !strings.Contains(c.Notes[0], "old run") || !strings.Contains(c.Notes[0], "interrupted") ||
 		!strings.Contains(c.Notes[1], "the new run is still under way or was killed") || c.Notes[2] != "the new run: trials.jsonl:9: torn" {
 		t.Errorf("%q", c.Notes)
 	}

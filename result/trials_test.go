@@ -2,6 +2,7 @@ package result
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -81,7 +82,8 @@ func TestStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored := func(f *Files) (*Stored, error) { return f.Stored(func(int, *Trial) {}) }
-	if _, err := readRun(dir, stored); err == nil || !strings.Contains(err.Error(), "checksum") {
+	var corrupt *CorruptError
+	if _, err := readRun(dir, stored); !errors.As(err, &corrupt) || corrupt.Line != 2 {
 		t.Errorf("a line that was changed: %v", err)
 	}
 }

@@ -232,7 +232,7 @@ func TestNonsenseBecomesWarnings(t *testing.T) {
 		}
 	}
 	e := stats.Compare(good(), stats.Options{Confidence: 95, Margin: -1, MinBuilds: 1})
-	if len(e.Warnings) != 3 || e.Low != clean.Low || !strings.Contains(fmt.Sprint(e.Warnings), "confidence 95 is out of range: 0.95 is used") {
+	if len(e.Warnings) != 3 || e.Low != clean.Low || !strings.Contains(fmt.Sprint(e.Warnings), "confidence 95 ") || !strings.Contains(fmt.Sprint(e.Warnings), "0.95") {
 		t.Errorf("options out of range: %v", e.Warnings)
 	}
 }

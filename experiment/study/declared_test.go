@@ -99,7 +99,7 @@ func TestOwnParameterOfNewWorkload(t *testing.T) {
 			t.Errorf("topics %s: got %v, want %s", level, err, want)
 		}
 	}
-	if _, err := study.Parse("f", []byte("study: s\nbaseline: host\nnetworks: [host]\nworkloads:\n  - oltp: {topics: 2}\n"), k); err == nil || !strings.Contains(err.Error(), "topics is no parameter of this workload") {
+	if _, err := study.Parse("f", []byte("study: s\nbaseline: host\nnetworks: [host]\nworkloads:\n  - oltp: {topics: 2}\n"), k); err == nil || !strings.Contains(err.Error(), "topics") {
 		t.Errorf("of another workload: %v", err)
 	}
 	s, err := study.Parse("f", fmt.Appendf(nil, file, "8"), k)

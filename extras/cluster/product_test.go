@@ -72,23 +72,15 @@ func (c cluster) reaches(at string) bool {
 // becomes waits for the client to reach the server, or to be refused.
 func (c cluster) becomes(at string, want bool) {
 	c.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); c.reaches(at) != want; time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			c.t.Fatalf("for 30 s, that the client reaches %s is %t", at, !want)
-		}
-	}
+	require.Eventually(c.t, 30*time.Second, fmt.Sprintf("that the client reaches %s is %t", at, want), func() bool { return c.reaches(at) == want })
 }
 
 // answers waits for the API server.
 func (c cluster) answers() {
 	c.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		if err := exec.Command(filepath.Join(parts(c.t), "kubectl"), "--kubeconfig", c.folder.Kubeconfig(), "get", "--raw", "/readyz").Run(); err == nil {
-			return
-		} else if time.Now().After(deadline) {
-			c.t.Fatal(err)
-		}
-	}
+	require.NoError(c.t, require.Await(time.Minute, "the API server answers", func() error {
+		return exec.Command(filepath.Join(parts(c.t), "kubectl"), "--kubeconfig", c.folder.Kubeconfig(), "get", "--raw", "/readyz").Run()
+	}))
 }
 
 // inMode tests what a mode of a product does for pods, which it leaves: they reach each other across nodes and by a service, and the
@@ -247,7 +239,7 @@ func TestCalicoOnCluster(t *testing.T) {
 	}
 	// A change that fails is taken back, and can be asked for again once what it needs is there.
 	must(t, c.call, "service", "stop", "cp", "kube-apiserver")
-	if _, err := c.call("switch", "--cni", "calico-vxlan"); err == nil || !strings.Contains(err.Error(), "cluster switch --cni calico-routes") {
+	if _, err := c.call("switch", "--cni", "calico-vxlan"); err == nil || !strings.Contains(err.Error(), "calico-routes") {
 		t.Errorf("a change without an API server gives %v", err)
 	}
 	must(t, c.call, "service", "start", "cp", "kube-apiserver")
@@ -304,11 +296,12 @@ func TestCiliumOnCluster(t *testing.T) {
 	if err := unix.Kill(parent[init], unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); len(left(t, all)) > 0 || len(held()) > 0; time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the supervisor was killed and these processes are left: %v, and these programs: %v", left(t, all), held())
+	require.NoError(t, require.Await(30*time.Second, "nothing of a supervisor that was killed is left", func() error {
+		if processes, programs := left(t, all), held(); len(processes)+len(programs) > 0 {
+			return fmt.Errorf("processes %v and programs %v are left", processes, programs)
 		}
-	}
+		return nil
+	}))
 	c.untouched("after the supervisor was killed", before, restless)
 	must(t, c.call, "down")
 	c.untouched("after the cluster was ended", before, counted())

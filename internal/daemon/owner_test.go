@@ -55,10 +55,13 @@ func own() error {
 	if err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(patience); !strings.Contains(d.Log(), "there"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			return errors.New("the program does not start")
+	if err := require.Await(patience, "the program starts", func() error {
+		if !strings.Contains(d.Log(), "there") {
+			return fmt.Errorf("it said %q", d.Log())
 		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	// This program loses its death signal, as does every program that changes its user.
 	if _, err := h.Start(daemon.Spec{Path: "setpriv", Args: []string{"--pdeathsig", "clear", "sleep", "600"}}); err != nil {
@@ -114,15 +117,12 @@ func descendants(t *testing.T) (pids []string) {
 // nothingLeft waits until nothing of a sandbox is left.
 func nothingLeft(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		left := descendants(t)
-		if len(left) == 0 {
-			break
+	require.NoError(t, require.Await(patience, "all processes are gone", func() error {
+		if left := descendants(t); len(left) > 0 {
+			return fmt.Errorf("processes %v are there", left)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("still there: processes %v", left)
-		}
-	}
+		return nil
+	}))
 	if _, err := os.Stat("/dev/shm/netdelta-daemontest"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("shared memory of a program is left: %v", err)
 	}
@@ -211,9 +211,12 @@ func TestCloseWhileStarting(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var all sync.WaitGroup
+		var all, running sync.WaitGroup
+		running.Add(3)
 		for range 3 {
 			all.Go(func() {
+				ready := sync.OnceFunc(running.Done)
+				defer ready()
 				for {
 					d, err := h.Start(daemon.Spec{Path: "sleep", Args: []string{"600"}})
 					if errors.Is(err, daemon.ErrClosed) {
@@ -223,13 +226,14 @@ func TestCloseWhileStarting(t *testing.T) {
 						t.Error(err)
 						return
 					}
+					ready()
 					if _, err := h.Run(t.Context(), daemon.Spec{Path: "true"}); err == nil && d.Name() != "sleep" {
 						t.Error("a daemon of another name")
 					}
 				}
 			})
 		}
-		time.Sleep(20 * time.Millisecond)
+		running.Wait()
 		all.Go(func() {
 			if err := h.Close(); err != nil {
 				t.Error(err)

@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/daemon"
+	"netdelta/internal/require"
 	"netdelta/unit"
 )
 
@@ -35,14 +35,14 @@ func TestPlainHome(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var text []byte
-		for end := time.Now().Add(patience); len(text) == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			text, _ = os.ReadFile(h.Path("stray"))
-		}
-		stray, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		var stray int
+		require.NoError(t, require.Await(patience, "the daemon says which process it leaves", func() error {
+			text, err := os.ReadFile(h.Path("stray"))
+			if err == nil {
+				stray, err = strconv.Atoi(strings.TrimSpace(string(text)))
+			}
+			return err
+		}))
 		pids = append(pids, d.PID(), stray)
 	}
 	if err := one.Close(); err != nil {
@@ -58,13 +58,9 @@ func TestPlainHome(t *testing.T) {
 	}
 	// The stray process is now this process's child, as orphans are children of a container's first process.
 	daemon.EndOrphans()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if state(t, pids[3]) == "Z" {
-			break
-		}
-	}
+	require.Ended(t, patience, pids[3])
 	if state(t, pids[3]) != "Z" {
-		t.Error("a process without an owner lives on")
+		t.Error("a process without an owner was waited for")
 	}
 	if err := other.Close(); err != nil {
 		t.Error(err)

@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"netdelta/internal/owner"
 	"netdelta/internal/property"
+	"netdelta/internal/require"
 )
 
 func self(t *testing.T) owner.Owner {
@@ -74,10 +74,11 @@ func TestProcesses(t *testing.T) {
 	good, bad := marked(t, own.String()+"-7"), marked(t, "nonsense")
 	// The environment is this program's until the new program has been started.
 	var p *owner.Process
-	for deadline := time.Now().Add(5 * time.Second); p == nil && time.Now().Before(deadline); {
+	require.Eventually(t, 20*time.Second, "a marked process is found", func() bool {
 		p = found(good.Process.Pid)
-	}
-	if p == nil || p.Owner != own || p.Mark != own.String()+"-7" || p.Name != "sleep" {
+		return p != nil
+	})
+	if p.Owner != own || p.Mark != own.String()+"-7" || p.Name != "sleep" {
 		t.Errorf("a marked process: found %+v", p)
 	}
 	if p := found(bad.Process.Pid); p != nil {
@@ -97,18 +98,7 @@ func TestZombieIsDead(t *testing.T) {
 	}
 	defer func() { _ = cmd.Wait() }()
 	zombie := owner.Owner{Boot: own.Boot, Space: own.Space, PID: cmd.Process.Pid}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-		stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "stat"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if slices.Contains(stat, 'Z') {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the process did not end")
-		}
-	}
+	require.Ended(t, 20*time.Second, cmd.Process.Pid)
 	if !zombie.Dead() {
 		t.Error("a zombie counts as alive")
 	}

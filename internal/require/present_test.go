@@ -36,6 +36,7 @@ func (*recorder) Helper()                     {}
 func (*recorder) Name() string                { return "TestLater" }
 func (r *recorder) Fatalf(f string, a ...any) { r.said += "fatal: " + fmt.Sprintf(f, a...); panic(r) }
 func (r *recorder) Skipf(f string, a ...any)  { r.said += fmt.Sprintf(f, a...); panic(r) }
+func (r *recorder) Fatal(a ...any)            { r.said += "fatal: " + fmt.Sprint(a...); panic(r) }
 
 func TestNeed(t *testing.T) {
 	for what, want := range map[string]string{

@@ -1,5 +1,5 @@
 // Package require skips tests on machines that lack what they need, always in the same words, so that skipped tests can be
-// listed by name and reason, and ends those in which a step fails.
+// listed by name and reason, waits for events that tests need, and ends those in which a step fails.
 package require
 
 import (

@@ -5,7 +5,7 @@ package networktest
 
 import (
 	"errors"
-	"maps"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -177,7 +177,6 @@ func (p podPair) testPath(t *testing.T) {
 	before := p.counters(t)
 	sent, err := p.client.Exchange("udp", at, payload, datagrams)
 	require.NoError(t, err)
-	after := p.settled(t)
 	request := p.observer.Path(p.client.Pod, p.server.Pod, network.UDP)
 	answer := p.observer.Path(p.server.Pod, p.client.Pod, network.UDP)
 	alike := p.observer.Spec().Conditions.From == "" // programs lead pods past devices that nodes send to
@@ -196,15 +195,25 @@ func (p podPair) testPath(t *testing.T) {
 			receiving[h.Device]++
 		}
 	}
-	for d := range after {
-		if d.In.Kind == network.SwitchSpace {
+	counted := func(d network.Device) bool {
+		return d.In.Kind != network.SwitchSpace && !p.observer.Plan().Unforeseen(d)
+	}
+	var after map[network.Device]testbed.Counters
+	// A network card counts what it has sent a moment later. What is missing in the end is named below.
+	_ = require.Await(2*time.Second, "all devices have counted", func() error {
+		after = p.counters(t)
+		for d, a := range after {
+			if b := before[d]; counted(d) && (a.SentPackets-b.SentPackets < uint64(sending[d]*datagrams) || a.ReceivedPackets-b.ReceivedPackets < uint64(receiving[d]*datagrams)) {
+				return fmt.Errorf("%s has not", d)
+			}
+		}
+		return nil
+	})
+	for d, a := range after {
+		if !counted(d) {
 			continue
 		}
-		overhead := adds[d]
-		b, a := before[d], after[d]
-		if p.observer.Plan().Unforeseen(d) {
-			continue
-		}
+		overhead, b := adds[d], before[d]
 		p.compare(t, d, "sent", sending[d], sent, a.SentPackets-b.SentPackets, a.SentBytes-b.SentBytes, overhead)
 		p.compare(t, d, "received", receiving[d], sent, a.ReceivedPackets-b.ReceivedPackets, a.ReceivedBytes-b.ReceivedBytes, overhead)
 		if a.Errors != b.Errors {
@@ -243,22 +252,6 @@ func (p podPair) compare(t *testing.T, d network.Device, verb string, times, sen
 	if bytes < per {
 		t.Errorf("%s %s %d bytes, want at least %d for %d datagrams with %d bytes of encapsulation", d, verb, bytes, per, datagrams, overhead)
 	}
-}
-
-// settled reads the counters once they no longer change: a network card counts what it has sent a moment later.
-func (p podPair) settled(t *testing.T) map[network.Device]testbed.Counters {
-	t.Helper()
-	const readings, pause = 20, 20 * time.Millisecond
-	last := p.counters(t)
-	for range readings {
-		time.Sleep(pause)
-		again := p.counters(t)
-		if maps.Equal(again, last) {
-			break
-		}
-		last = again
-	}
-	return last
 }
 
 func (p podPair) counters(t *testing.T) map[network.Device]testbed.Counters {

@@ -33,9 +33,7 @@ func TestCarriersCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := used()
-	for used() < began+carried {
-		time.Sleep(time.Millisecond)
-	}
+	require.Eventually(t, time.Minute, "the process has got some of the processor", func() bool { return used() >= began+carried })
 	alone, err1 := without.Stop(engine.Burst{})
 	both, err2 := with.Stop(engine.Burst{})
 	if err := errors.Join(err1, err2); err != nil {

@@ -5,6 +5,7 @@ package probetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -166,11 +167,12 @@ func Killed(t *testing.T, variable string, names []string, hold func()) {
 	}
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	for deadline := time.Now().Add(10 * time.Second); programs(t, names) > before; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d programs, %d before", programs(t, names), before)
+	require.NoError(t, require.Await(10*time.Second, "its programs are gone", func() error {
+		if now := programs(t, names); now > before {
+			return fmt.Errorf("%d programs, %d before", now, before)
 		}
-	}
+		return nil
+	}))
 }
 
 // programs counts the eBPF programs of the given names that the kernel holds.

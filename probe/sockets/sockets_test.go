@@ -1,6 +1,7 @@
 package sockets
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -118,11 +119,17 @@ func TestSlowReceiver(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() {
-		for deadline := time.Now().Add(spec.Deadline / 2); drops(server.PID()) == 0 && time.Now().Before(deadline); {
-			if t.Context().Err() != nil {
-				return // the server is being ended
+		err := require.Await(spec.Deadline/2, "the server's socket drops datagrams", func() error {
+			if drops(server.PID()) == 0 && t.Context().Err() == nil {
+				return errors.New("it has dropped none")
 			}
-			time.Sleep(10 * time.Millisecond)
+			return nil
+		})
+		if t.Context().Err() != nil {
+			return // the server is being ended
+		}
+		if err != nil {
+			t.Error(err)
 		}
 		_ = unix.Kill(server.PID(), unix.SIGCONT)
 	}()

@@ -14,6 +14,7 @@ import (
 
 	"netdelta/internal/leak"
 	"netdelta/internal/owner"
+	"netdelta/internal/require"
 )
 
 // user uses the program.
@@ -67,15 +68,13 @@ func (u *user) killed(name string, arguments []string) error {
 
 // awaits waits until a process of this name runs for a run.
 func awaits(name string, run int) error {
-	for deadline := time.Now().Add(startWithin); ; time.Sleep(20 * time.Millisecond) {
+	return require.Await(startWithin, fmt.Sprintf("process %s runs", name), func() error {
 		all, err := owner.Processes()
-		if err != nil || slices.ContainsFunc(all, func(p owner.Process) bool { return p.Name == name && p.Owner.PID == run }) {
-			return err
+		if err == nil && !slices.ContainsFunc(all, func(p owner.Process) bool { return p.Name == name && p.Owner.PID == run }) {
+			err = errors.New("there is none")
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("no %s runs after %s", name, startWithin)
-		}
-	}
+		return err
+	})
 }
 
 // unchanged carries something out and compares the machine with what it was before: the host's network and settings, and what netdelta
@@ -90,11 +89,7 @@ func unchanged(do func() error) error {
 		return err
 	}
 	done := do()
-	for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
-		if left := differs(host, old); left == nil || time.Now().After(deadline) {
-			return errors.Join(done, left)
-		}
-	}
+	return errors.Join(done, require.Await(patience, "nothing is left", func() error { return differs(host, old) }))
 }
 
 func differs(host leak.Snapshot, old map[string]bool) error {

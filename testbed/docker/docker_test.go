@@ -233,10 +233,6 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed
-	for deadline := time.Now().Add(20 * time.Second); dockertest.Docker(t, "ps", "--all", "--quiet") != ""; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("containers are left 20 s after the program was killed")
-		}
-	}
+	require.Eventually(t, 20*time.Second, "the containers of a program that was killed are gone", func() bool { return dockertest.Docker(t, "ps", "--all", "--quiet") == "" })
 	dockertest.Docker(t, "image", "prune", "--all", "--force")
 }

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -208,23 +209,11 @@ func fits(t *testing.T, bed testbed.Observer, client, server testbed.Pod) {
 	if err := bed.Fit(t.Context(), client, server, plan.MTU); err != nil {
 		t.Fatal(err)
 	}
-	arrived := false
-	for range 200 {
+	require.Eventually(t, 20*time.Second, fmt.Sprintf("a packet of %d bytes arrives", plan.MTU), func() bool {
 		seen, _, err := tap.Packets()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range seen {
-			arrived = arrived || !p.Outgoing && p.Length >= plan.MTU
-		}
-		if arrived {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	if !arrived {
-		t.Errorf("a packet of %d bytes did not arrive", plan.MTU)
-	}
+		require.NoError(t, err)
+		return slices.ContainsFunc(seen, func(p testbed.Packet) bool { return !p.Outgoing && p.Length >= plan.MTU })
+	})
 	var large *testbed.TooLargeError
 	if err := bed.Fit(t.Context(), client, server, plan.MTU+1); !errors.As(err, &large) || large.MTU != plan.MTU {
 		t.Errorf("a packet of %d bytes: %v", plan.MTU+1, err)

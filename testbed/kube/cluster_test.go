@@ -46,16 +46,14 @@ func connect(t *testing.T, level string) *Cluster {
 		}
 	})
 	// Pods are refused until the namespace has its account.
-	for {
+	require.NoError(t, require.Await(time.Minute, "the namespace has its account", func() error {
 		_, err := c.API.ServiceAccounts(ns.Name).Get(t.Context(), "default", metav1.GetOptions{})
-		if err == nil {
-			return c
-		}
-		if !apierrors.IsNotFound(err) {
+		if err != nil && !apierrors.IsNotFound(err) {
 			t.Fatal(err)
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return err
+	}))
+	return c
 }
 
 // streamed are options that stream this test into pods.
@@ -236,14 +234,10 @@ func TestProcessesOnCluster(t *testing.T) {
 		t.Errorf("got error %v", err)
 	}
 	live := tb.(*Testbed).pods[0].alive()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		if _, err := runOnce(t.Context(), d.cluster, live.place, []string{"sh", "-c", fmt.Sprint("kill -0 ", p.Process.(*stream).pid)}); err != nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("it lives on")
-		}
-	}
+	require.Eventually(t, 10*time.Second, "it has ended", func() bool {
+		_, err := runOnce(t.Context(), d.cluster, live.place, []string{"sh", "-c", fmt.Sprint("kill -0 ", p.Process.(*stream).pid)})
+		return err != nil
+	})
 	if err := tb.Close(); err != nil {
 		t.Fatal(err)
 	}

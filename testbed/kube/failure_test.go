@@ -128,10 +128,10 @@ func TestObstacle(t *testing.T) {
 		{unscheduled, time.Minute, "--nodes", true},
 		{waiting("ContainerCreating", ""), time.Minute, "pending", false},
 		{lost, time.Second, "pending", false},
-		{lost, time.Minute, "its node w2 is not ready: NodeStatusUnknown: Kubelet stopped", true},
+		{lost, time.Minute, "w2 is not ready: NodeStatusUnknown", true},
 		{waiting("ErrImagePull", "not found"), time.Second, "not found", false},
 		{waiting("ImagePullBackOff", "Back-off pulling image: not found"), time.Second, "--base-image", true},
-		{waiting("InvalidImageName", "couldn't parse image name"), time.Second, "can't have the image busybox:1", true},
+		{waiting("InvalidImageName", "couldn't parse image name"), time.Second, "busybox:1", true},
 		{waiting("CreateContainerConfigError", "container has runAsNonRoot"), time.Second, "can't start it", true},
 		{podWith(corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfcpu"}), time.Second, "OutOfcpu", true},
 	} {

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"netdelta/internal/require"
 	"netdelta/testbed"
 	kubeclient "netdelta/testbed/kube/client"
 	"netdelta/testbed/kube/kubetest"
@@ -92,12 +94,11 @@ func TestRefusedOnCluster(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		for now := quota; now.Status.Hard == nil; time.Sleep(50 * time.Millisecond) {
-			var err error
-			if now, err = c.API.ResourceQuotas(c.Namespace).Get(t.Context(), "none", metav1.GetOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}
+		require.Eventually(t, time.Minute, "the quota has come into force", func() bool {
+			now, err := c.API.ResourceQuotas(c.Namespace).Get(t.Context(), "none", metav1.GetOptions{})
+			require.NoError(t, err)
+			return now.Status.Hard != nil
+		})
 		d := newDriver(t, c, Options{})
 		if err := d.Supports(t.Context(), testbed.Spec{Network: Pod}); err == nil || !strings.Contains(err.Error(), "have the quota raised") {
 			t.Errorf("got %v", err)
@@ -293,15 +294,14 @@ func TestKilledOnCluster(t *testing.T) {
 	stays := testbedtest.StartPeer(t, openBed(t, lives, testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: Pod}).Pods()[0])
 	began := time.Now()
 	for _, p := range bed.Pods() {
-		for phase := corev1.PodPhase(""); phase != corev1.PodSucceeded; time.Sleep(200 * time.Millisecond) {
+		require.NoError(t, require.Await(80*time.Second-time.Since(began), fmt.Sprintf("pod %s has ended", p.Name()), func() error {
 			pod, err := c.API.Pods(c.Namespace).Get(t.Context(), p.Name(), metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
+			require.NoError(t, err)
+			if pod.Status.Phase != corev1.PodSucceeded {
+				return fmt.Errorf("it is %s", pod.Status.Phase)
 			}
-			if phase = pod.Status.Phase; time.Since(began) > 80*time.Second {
-				t.Fatalf("%s is %s after %s", p.Name(), phase, time.Since(began))
-			}
-		}
+			return nil
+		}))
 	}
 	t.Logf("the pods ended after %s", time.Since(began))
 	removed, err := Sweep(t.Context(), c)

@@ -82,15 +82,9 @@ func undefine(t *testing.T, c *Cluster) {
 	if err := api.Delete().AbsPath(kind).Do(t.Context()).Error(); err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		err := api.Get().AbsPath(attachmentGroup, attachments).Do(t.Context()).Error()
-		if apierrors.IsNotFound(err) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("secondary networks are still known: %v", err)
-		}
-	}
+	require.Eventually(t, time.Minute, "secondary networks are unknown", func() bool {
+		return apierrors.IsNotFound(api.Get().AbsPath(attachmentGroup, attachments).Do(t.Context()).Error())
+	})
 }
 
 // offer has a node offer devices to pods until the end of the test: by a device plugin that is real, of devices that are not.
@@ -121,18 +115,14 @@ func offer(t *testing.T, c *Cluster, folder supervisor.Folder, nodeName, device 
 	if said, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatalf("the device plugin said %q: %v", said, err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+	require.NoError(t, require.Await(time.Minute, fmt.Sprintf("node %s offers %d of %s", nodeName, count, device), func() error {
 		n, err := c.API.Nodes.Get(t.Context(), nodeName, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
+		require.NoError(t, err)
+		if amount := n.Status.Allocatable[corev1.ResourceName(device)]; amount.Value() != count {
+			return fmt.Errorf("it offers %v", n.Status.Allocatable)
 		}
-		if amount := n.Status.Allocatable[corev1.ResourceName(device)]; amount.Value() == count {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("node %s offers %v", nodeName, n.Status.Allocatable)
-		}
-	}
+		return nil
+	}))
 }
 
 // refused checks an error: what it says, and whether it is of what can't be done at all.

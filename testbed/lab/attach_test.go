@@ -117,9 +117,9 @@ func TestPluginThatFails(t *testing.T) {
 	require.Namespaces(t)
 	for _, c := range []struct{ name, script, want string }{
 		{"with an error", `echo '{"code": 100, "msg": "out of cake", "details": "ask the baker"}'; exit 1`, "out of cake; ask the baker"},
-		{"without a word", `exit 3`, "the plugin fake failed (exit status 3) without an error that CNI knows"},
+		{"without a word", `exit 3`, "fake failed (exit status 3)"},
 		{"with garbage", `echo 'Segmentation fault'; echo gone >&2; exit 1`, `it printed "Segmentation fault"; "gone"`},
-		{"after success", `echo '<html>'; exit 0`, `the plugin fake printed what is no result: "<html>"`},
+		{"after success", `echo '<html>'; exit 0`, `"<html>"`},
 		{"with nothing", `exit 0`, `printed what is no result`},
 		{"of another version", `echo '{"cniVersion": "9.0.0"}'`, "9.0.0"},
 		{"without an address", `echo '{"cniVersion": "1.0.0", "ips": []}'`, "gave the pod no address"},
@@ -203,7 +203,7 @@ func TestPluginThatHangs(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	_, err := lab.NewDriver(nil).Open(ctx, testbed.Spec{Nodes: 1, PodsPerNode: 1, Network: name})
-	if err == nil || !strings.Contains(err.Error(), "the plugin fake did not end") {
+	if err == nil || !strings.Contains(err.Error(), "the plugin fake") || !strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
 		t.Errorf("got error %v", err)
 	}
 	if took := time.Since(began); took > 40*time.Second {
@@ -241,7 +241,7 @@ func TestLearnedAddress(t *testing.T) {
 		t.Error(err)
 	}
 	spec.PodsOutlive = true
-	if _, err := driver.Open(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "gave the address 198.19.0.77 where 198.19.0.10 was asked for") {
+	if _, err := driver.Open(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "198.19.0.77") || !strings.Contains(err.Error(), "198.19.0.10") {
 		t.Errorf("pods that outlive their network: got error %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package lab_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -112,18 +113,17 @@ func readsNothing(t *testing.T, driver testbed.Provider, spec testbed.Spec) {
 	way := o.Path(pods[0], pods[1], network.UDP)
 	// Pods that share their node's namespace have no device on which IPsec has not encrypted yet, or has decrypted.
 	r := readings{kind: o.Plan().Encryption.Kind, way: way, hidden: way[0].Encrypted}
-	for deadline := time.Now().Add(20 * time.Second); r.wants(2*count) && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	require.NoError(t, require.Await(20*time.Second, fmt.Sprintf("the packets of %d exchanges are seen", count), func() error {
 		seen, _, err := tap.Packets()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, p := range seen {
 			r.look(t, p)
 		}
-	}
-	if r.wants(2 * count) {
-		t.Errorf("of %d exchanges, %d packets were seen where they can be read, %d on the switch", count, r.readable, r.onSwitch)
-	}
+		if r.wants(2 * count) {
+			return fmt.Errorf("%d were seen where they can be read, %d on the switch", r.readable, r.onSwitch)
+		}
+		return nil
+	}))
 }
 
 // readings are what was seen of encrypted exchanges.

@@ -194,11 +194,7 @@ func marked(t *testing.T, pid int) []owner.Process {
 // awaitMarked waits until there are processes with the mark of a program.
 func awaitMarked(t *testing.T, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); len(marked(t, pid)) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("for 30 s, program %d has had no process of a lab", pid)
-		}
-	}
+	require.Eventually(t, 30*time.Second, fmt.Sprintf("program %d has processes of a lab", pid), func() bool { return len(marked(t, pid)) > 0 })
 }
 
 // orphansOf lists a program's processes that are orphans.
@@ -265,14 +261,10 @@ func TestCleanupSparesForeignProcesses(t *testing.T) {
 		_ = foreign.Process.Kill() // that it runs still is what is tested
 		_ = foreign.Wait()
 	}()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-		if p, ok := owner.ProcessOf(foreign.Process.Pid); ok && p.Name == "sleep" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the process does not carry the mark")
-		}
-	}
+	require.Eventually(t, 20*time.Second, "the process carries the mark", func() bool {
+		p, ok := owner.ProcessOf(foreign.Process.Pid)
+		return ok && p.Name == "sleep"
+	})
 	found, err := lab.Orphans()
 	if err != nil {
 		t.Fatal(err)

@@ -246,15 +246,12 @@ func TestKilledWithPrograms(t *testing.T) {
 		t.Fatalf("the run's control groups are %q", groups)
 	}
 	kill(t, run)
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		left := slices.DeleteFunc(slices.Clone(ids), gone)
-		if len(left) == 0 {
-			break
+	require.NoError(t, require.Await(30*time.Second, "all programs are gone", func() error {
+		if left := slices.DeleteFunc(slices.Clone(ids), gone); len(left) > 0 {
+			return fmt.Errorf("programs %q are there", left)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("programs %q are there still", left)
-		}
-	}
+		return nil
+	}))
 	// Others may clean up at the same time.
 	if _, err := lab.Cleanup(t.Context()); err != nil {
 		t.Fatal(err)

@@ -70,7 +70,7 @@ func TestFitIsSeen(t *testing.T) {
 					left[h.Device]++
 				}
 				payload := binary.BigEndian.AppendUint16(nil, last(to))
-				for deadline := time.Now().Add(5 * time.Second); len(left) > 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+				require.NoError(t, require.Await(20*time.Second, "all devices have been passed", func() error {
 					seen, missed, err := tap.Packets()
 					if err != nil || missed != 0 {
 						t.Fatalf("missed %d: %v", missed, err)
@@ -85,10 +85,11 @@ func TestFitIsSeen(t *testing.T) {
 							delete(left, p.Device)
 						}
 					}
-				}
-				if len(left) > 0 {
-					t.Errorf("not seen on %v", left)
-				}
+					if len(left) > 0 {
+						return fmt.Errorf("nothing was seen on %v", left)
+					}
+					return nil
+				}))
 				var tooLarge *testbed.TooLargeError
 				if err := o.Fit(t.Context(), from, to, size+1); !errors.As(err, &tooLarge) || tooLarge.MTU != size || tooLarge.Size != size+1 {
 					t.Errorf("a byte more than %d: got error %v", int64(size), err)
@@ -125,7 +126,7 @@ func TestFitRefuses(t *testing.T) {
 		"too large for IPv4":     {pods[1], 65536, "28 to 65535"},
 		"negative":               {pods[1], -1, "28 to 65535"},
 		"a pod of another lab":   {other, 100, "not both pods"},
-		"too large for the link": {pods[2], 1501, "larger than the path's MTU of 1500"},
+		"too large for the link": {pods[2], 1501, "MTU of 1500"},
 	} {
 		if err := o.Fit(t.Context(), pods[0], c.to, c.size); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got error %v", what, err)

@@ -2,6 +2,7 @@ package nsmonitor
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -86,13 +87,11 @@ func raise(addresses []string) error {
 
 // up waits until the device of the calling thread's namespace carries packets.
 func up() error {
-	for until := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	return require.Await(20*time.Second, "the way comes up", func() error {
 		link, err := netlink.LinkByName("way")
-		if err != nil || link.Attrs().OperState == netlink.OperUp {
-			return err
+		if err == nil && link.Attrs().OperState != netlink.OperUp {
+			err = fmt.Errorf("it is %v", link.Attrs().OperState)
 		}
-		if time.Now().After(until) {
-			return errors.New("the way does not come up")
-		}
-	}
+		return err
+	})
 }

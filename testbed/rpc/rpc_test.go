@@ -112,7 +112,7 @@ func TestDeadline(t *testing.T) {
 		p := &process{ours, make(chan struct{})}
 		go func() { defer close(p.ended); _, _ = io.Copy(io.Discard, theirs) }()
 		c := NewClient("pod p", p)
-		if _, err := Do[int](t.Context(), c, "hang", nil, time.Hour); !errors.Is(err, ErrNoAnswer) || !strings.Contains(err.Error(), `to "hang" within 1h`) {
+		if _, err := Do[int](t.Context(), c, "hang", nil, time.Hour); !errors.Is(err, ErrNoAnswer) || !strings.Contains(err.Error(), `"hang"`) || !strings.Contains(err.Error(), "1h") {
 			t.Errorf("got %v", err)
 		}
 		if _, err := Do[int](t.Context(), c, "double", 2, time.Minute); !errors.Is(err, ErrGone) {

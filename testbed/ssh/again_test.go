@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/procfile"
+	"netdelta/internal/require"
 	"netdelta/testbed"
 	"netdelta/testbed/ssh"
 )
@@ -31,14 +32,10 @@ func TestReachedAgain(t *testing.T) {
 	must(t, err)
 	f.on(t, 0, "pkill -9 -f '[n]etdelta-ready|[n]etdelta-agent server ..do'") // both at once, as when the machine starts again
 	f.on(t, 1, "pkill -f 'sshd: [r]oot'")                                     // the connection alone
-	for until := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		if _, err = bed.Links(t.Context()); err != nil && strings.Contains(err.Error(), "node0") {
-			break
-		}
-		if time.Now().After(until) {
-			t.Fatalf("servers that are lost still answer: %v", err)
-		}
-	}
+	require.Eventually(t, 20*time.Second, "node0 is lost", func() bool {
+		_, err := bed.Links(t.Context())
+		return err != nil && strings.Contains(err.Error(), "node0")
+	})
 	again, err := s.Open(t.Context(), spec)
 	must(t, err)
 	must(t, bed.Close())
@@ -61,14 +58,15 @@ func TestGivenUp(t *testing.T) {
 	must(t, err)
 	must(t, f.servers[1].Process.Kill())
 	spec := testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: "routed"}
-	for until := time.Now().Add(30 * time.Second); err == nil && time.Now().Before(until); {
-		var bed testbed.Testbed
-		if bed, err = s.Open(t.Context(), spec); err == nil {
+	require.Eventually(t, 30*time.Second, "the server is lost", func() bool {
+		bed, err := s.Open(t.Context(), spec)
+		if err == nil {
 			_ = bed.Close()
 		}
-	}
+		return err != nil
+	})
 	_, err = s.Open(t.Context(), spec)
-	if err == nil || !strings.Contains(err.Error(), f.names[1]) || !strings.Contains(err.Error(), "not there again within 1s") || strings.Contains(err.Error(), f.names[0]) {
+	if err == nil || !strings.Contains(err.Error(), f.names[1]) || !strings.Contains(err.Error(), "within 1s") || strings.Contains(err.Error(), f.names[0]) {
 		t.Errorf("a server that is gone for good: %v", err)
 	}
 	_ = s.Close() // it says so again

@@ -163,11 +163,8 @@ cat /sys/class/net/data/device/sriov_numvfs; ls /tmp; ps | grep -c '[n]etdelta-a
 func (g *guests) unchanged(t *testing.T, before []string) {
 	t.Helper()
 	for n, want := range before {
-		for until := time.Now().Add(2 * time.Minute); g.state(t, n) != want; time.Sleep(200 * time.Millisecond) {
-			if time.Now().After(until) {
-				t.Errorf("server %d is another one: %s", n, different(want, g.state(t, n)))
-				break
-			}
+		if err := require.Await(2*time.Minute, fmt.Sprintf("server %d is what it was", n), func() error { return same(want, g.state(t, n)) }); err != nil {
+			t.Error(err)
 		}
 	}
 }
@@ -268,12 +265,15 @@ func testStartsAgain(t *testing.T, g *guests, before []string) {
 		}
 		return contents.Trials
 	}
-	for until := time.Now().Add(10 * time.Minute); len(trials()) == 0; time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(until) {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-			t.Fatalf("there is no trial: %s", said.String())
+	if err := require.Await(10*time.Minute, "there is a trial", func() error {
+		if len(trials()) == 0 {
+			return errors.New("there is none")
 		}
+		return nil
+	}); err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		t.Fatalf("%v: %s", err, said.String())
 	}
 	must(t, g.booted[1].Close())
 	must(t, g.boot(t, 1))

@@ -101,21 +101,18 @@ func (l *lan) reach(t *testing.T) {
 // await waits until a server takes connections.
 func (l *lan) await(t *testing.T, server int) {
 	t.Helper()
-	for until := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) { // a guest boots meanwhile
-		err := l.between.Do(func() error {
+	// A guest boots meanwhile.
+	if err := require.Await(3*time.Minute, fmt.Sprintf("server %d takes connections", server), func() error {
+		return l.between.Do(func() error {
 			c, err := net.DialTimeout("tcp", l.names[server]+":22", time.Second)
 			if err == nil {
 				_ = c.Close()
 			}
 			return err
 		})
-		if err == nil {
-			return
-		}
-		if time.Now().After(until) {
-			log, _ := os.ReadFile(filepath.Join(l.folder, fmt.Sprintf("server%d", server), "log"))
-			t.Fatalf("server %d takes no connections: %v\n%s", server, err, log)
-		}
+	}); err != nil {
+		log, _ := os.ReadFile(filepath.Join(l.folder, fmt.Sprintf("server%d", server), "log"))
+		t.Fatalf("%v\n%s", err, log)
 	}
 }
 

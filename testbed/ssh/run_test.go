@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"netdelta/insight"
+	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/testbed/servers"
 	"netdelta/testbed/ssh"
@@ -140,15 +141,16 @@ func TestKilled(t *testing.T) {
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
 	must(t, cmd.Start())
-	for until := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		if contents, err := result.LoadTrials(filepath.Join(p.dir, "out")); err == nil && len(contents.Trials) > 0 {
-			break
+	if err := require.Await(time.Minute, "there is a trial", func() error {
+		contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
+		if err == nil && len(contents.Trials) == 0 {
+			err = errors.New("there is none")
 		}
-		if time.Now().After(until) {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-			t.Fatalf("there is no trial after a minute: %s", said.String())
-		}
+		return err
+	}); err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		t.Fatalf("%v: %s", err, said.String())
 	}
 	must(t, cmd.Process.Signal(syscall.SIGKILL))
 	_ = cmd.Wait()

@@ -316,21 +316,14 @@ func (f *farm) state(t *testing.T, server int) string {
 func (f *farm) unchanged(t *testing.T, before []string, within time.Duration) {
 	t.Helper()
 	for i, want := range before {
-		for until := time.Now().Add(within); ; time.Sleep(50 * time.Millisecond) {
-			got := f.state(t, i)
-			if got == want {
-				break
-			}
-			if time.Now().After(until) {
-				t.Errorf("server %d is another one: %s", i, different(want, got))
-				break
-			}
+		if err := require.Await(within, fmt.Sprintf("server %d is what it was", i), func() error { return same(want, f.state(t, i)) }); err != nil {
+			t.Error(err)
 		}
 	}
 }
 
-// different lists the lines that only one of two texts has.
-func different(before, after string) string {
+// same is an error that lists the lines that only one of two texts has.
+func same(before, after string) error {
 	was, is := strings.Split(before, "\n"), strings.Split(after, "\n")
 	var all []string
 	for _, line := range was {
@@ -343,7 +336,10 @@ func different(before, after string) string {
 			all = append(all, "+ "+line)
 		}
 	}
-	return strings.Join(all, "\n")
+	if before != after {
+		return fmt.Errorf("it differs:\n%s", strings.Join(all, "\n"))
+	}
+	return nil
 }
 
 func (f *farm) before(t *testing.T) (all []string) {

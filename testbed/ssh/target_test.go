@@ -144,13 +144,11 @@ func (f *farm) serveDatabase(t *testing.T, on int) (target, password string, que
 		out, err := exec.Command(client, "--no-defaults", socket, "--user=root", "--batch", "--skip-column-names", "--execute="+statements).CombinedOutput()
 		return strings.TrimSpace(string(out)), err
 	}
-	for until := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		if _, err := ask("use bench"); err == nil {
-			break
-		}
-		if time.Now().After(until) {
-			t.Fatalf("the database does not answer: %s", said.String())
-		}
+	if err := require.Await(time.Minute, "the database answers", func() error {
+		_, err := ask("use bench")
+		return err
+	}); err != nil {
+		t.Fatalf("%v: %s", err, said.String())
 	}
 	return fmt.Sprintf("mysql://bench@%s/bench", f.names[on]), password, func(statements string) string {
 		out, err := ask(statements)
@@ -219,20 +217,16 @@ func (f *farm) serveProxy(t *testing.T, on int, target string) (before string) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	for until := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		err := f.inside[on].Do(func() error {
+	if err := require.Await(30*time.Second, "haproxy answers", func() error {
+		return f.inside[on].Do(func() error {
 			c, err := net.Dial("tcp", at)
 			if err == nil {
 				err = c.Close()
 			}
 			return err
 		})
-		if err == nil {
-			break
-		}
-		if time.Now().After(until) {
-			t.Fatalf("haproxy does not answer: %v: %s", err, said.String())
-		}
+	}); err != nil {
+		t.Fatalf("%v: %s", err, said.String())
 	}
 	server.Host = at
 	return server.String()

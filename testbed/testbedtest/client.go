@@ -118,16 +118,13 @@ func (p *Peer) Advances(patience time.Duration) error {
 	if err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	return require.Await(patience, fmt.Sprintf("the connection from %s carries messages", p.Pod.Name()), func() error {
 		now, err := p.Progress()
-		if err != nil {
-			return err
+		if err == nil && now < first+3 {
+			err = fmt.Errorf("it has carried %d", now-first)
 		}
-		if now >= first+3 {
-			return nil
-		}
-	}
-	return fmt.Errorf("the connection from %s carried nothing for %s", p.Pod.Name(), patience)
+		return err
+	})
 }
 
 // IgnoreEOF makes the peer go on when its input ends, and deaf to polite signals.

@@ -176,16 +176,10 @@ func (s Suite) testProcesses(t *testing.T) {
 func gone(t *testing.T, pid int) {
 	t.Helper()
 	path := fmt.Sprintf("/proc/%d", pid)
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	require.Eventually(t, 5*time.Second, path+" is gone", func() bool {
 		_, err := os.Stat(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Errorf("process %d is there still", pid)
-			return
-		}
-	}
+		return errors.Is(err, fs.ErrNotExist)
+	})
 }
 
 // testClose closes a testbed with all kinds of processes in it.

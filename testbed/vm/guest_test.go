@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -284,17 +283,13 @@ func testOrphans(t *testing.T, g *vm.Guest) {
 	if _, err := sh(t, g, "for i in 1 2 3; do (sh -c 'exit 0' &) ; done; sleep 0.2"); err != nil {
 		t.Fatal(err)
 	}
-	for range 100 {
+	require.Eventually(t, time.Minute, "no process is a zombie", func() bool {
 		out, err := sh(t, g, "grep -c '^State:.Z' /proc/[0-9]*/status 2>/dev/null | grep -vc ':0'")
-		if strings.TrimSpace(out) == "0" {
-			return
-		}
 		if err != nil && out == "" {
 			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Error("zombies stay")
+		return strings.TrimSpace(out) == "0"
+	})
 }
 
 // TestNotReadyInGuest: a guest that panics, or takes too long, or whose kernel is none, is named with its last words, and nothing of it
@@ -383,18 +378,7 @@ func TestEndsWithProgramInGuest(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed
-	for range 500 {
-		if err := syscall.Kill(pid, 0); errors.Is(err, unix.ESRCH) || zombie(pid) {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Errorf("QEMU, process %d, lives on", pid)
-}
-
-func zombie(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && strings.Contains(string(text), ") Z ")
+	require.Ended(t, 20*time.Second, pid)
 }
 
 // bootAndWait boots a guest, says which process it is, and waits to be killed.

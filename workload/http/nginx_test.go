@@ -162,11 +162,7 @@ func TestHealthAndRestart(t *testing.T) {
 	if err := unix.Kill(pids[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(patience); !s.Health(within(t)).Ended; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("its death is not noticed")
-		}
-	}
+	require.Eventually(t, patience, "its death is noticed", func() bool { return s.Health(within(t)).Ended })
 	if h := s.Health(within(t)); !strings.Contains(h.Unwell, "killed") {
 		t.Errorf("a server that was killed: %+v", h)
 	}
@@ -189,7 +185,7 @@ func TestErrorsOfServing(t *testing.T) {
 	needs(t, "nginx")
 	w := http.Workload()
 	_, at := serve(t, result.Params{})
-	if _, err := w.Serve(within(t), result.Params{}, at, -1); !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), "choose another port") {
+	if _, err := w.Serve(within(t), result.Params{}, at, -1); !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), fmt.Sprint(at.Port())) {
 		t.Errorf("a port in use: %v", err)
 	}
 	old := t.TempDir()
@@ -197,7 +193,7 @@ func TestErrorsOfServing(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", old)
-	if _, err := w.Serve(within(t), result.Params{}, free(t), -1); err == nil || !strings.Contains(err.Error(), "1.9.15, which is too old: it takes 1.19.10") {
+	if _, err := w.Serve(within(t), result.Params{}, free(t), -1); err == nil || !strings.Contains(err.Error(), "1.9.15") || !strings.Contains(err.Error(), "1.19.10") {
 		t.Errorf("an old version: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(old, "nginx"), []byte("#!/bin/sh\n[ \"$1\" = -V ] && echo 'nginx version: nginx/1.30.0' && exit\necho no luck today >&2; exit 1\n"), 0o755); err != nil {

@@ -62,7 +62,7 @@ func TestTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if target.Length = h.Found().Length; target.Length != 1234 || !strings.Contains(h.Found().Says, "answers 200 with 1234 bytes") {
+	if target.Length = h.Found().Length; target.Length != 1234 || !strings.Contains(h.Found().Says, " 200 ") || !strings.Contains(h.Found().Says, " 1234 bytes") {
 		t.Errorf("found %+v", h.Found())
 	}
 	for _, p := range []result.Params{{}, {Connections: 3}, {Reconnect: true}, {RequestRate: 200}} {

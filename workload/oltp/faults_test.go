@@ -1,6 +1,7 @@
 package oltp_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"netdelta/engine"
 	"netdelta/internal/daemon"
+	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/workload"
@@ -41,14 +43,18 @@ func (c *cluster) found(pod int) int {
 
 // killJoining kills a pod's database as soon as there is one.
 func (c *cluster) killJoining(pod int) error {
-	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
-		id := c.found(pod)
-		called, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", id))
-		if strings.Contains(string(called), "--defaults-file") { // not only for its version
-			return syscall.Kill(id, syscall.SIGKILL)
+	var id int
+	if err := require.Await(patience, fmt.Sprintf("node %d runs a database", pod), func() error {
+		id = c.found(pod)
+		called, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", id))
+		if err == nil && !strings.Contains(string(called), "--defaults-file") {
+			err = errors.New("it runs for its version only")
 		}
+		return err
+	}); err != nil {
+		return err
 	}
-	return fmt.Errorf("node %d ran no database", pod)
+	return syscall.Kill(id, syscall.SIGKILL)
 }
 
 func (c *cluster) kill(t testing.TB, pods ...int) {
@@ -104,17 +110,15 @@ func TestRecovers(t *testing.T) {
 }
 
 // ailing waits until a node is unwell for a reason.
-func (c *cluster) ailing(t *testing.T, pod int, why string) workload.Health {
+func (c *cluster) ailing(t *testing.T, pod int, why string) (h workload.Health) {
 	t.Helper()
-	for deadline := time.Now().Add(recovery); ; time.Sleep(200 * time.Millisecond) {
-		h := c.health(t, pod)
-		if strings.Contains(h.Unwell, why) {
-			return h
+	require.NoError(t, require.Await(recovery, fmt.Sprintf("node %d is unwell: %s", pod, why), func() error {
+		if h = c.health(t, pod); !strings.Contains(h.Unwell, why) {
+			return fmt.Errorf("it is %+v", h)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("node %d: %+v, want %s", pod, h, why)
-		}
-	}
+		return nil
+	}))
+	return h
 }
 
 // works waits until the cluster is well, and has it work.

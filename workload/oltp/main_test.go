@@ -147,18 +147,13 @@ func (c *cluster) health(t testing.TB, pod int) workload.Health {
 // well waits until all databases are well.
 func (c *cluster) well(t testing.TB) {
 	t.Helper()
-	for deadline := time.Now().Add(recovery); ; time.Sleep(200 * time.Millisecond) {
-		ails := ""
+	require.NoError(t, require.Await(recovery, "all databases are well", func() error {
+		var ails []error
 		for pod := range nodes {
 			if h := c.health(t, pod); h.Unwell != "" {
-				ails = fmt.Sprintf("%s; node %d: %s", ails, pod, h.Unwell)
+				ails = append(ails, fmt.Errorf("node %d: %s", pod, h.Unwell))
 			}
 		}
-		if ails == "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the cluster does not become well%s", ails)
-		}
-	}
+		return errors.Join(ails...)
+	}))
 }

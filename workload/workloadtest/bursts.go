@@ -325,7 +325,7 @@ func searchEnds(t *testing.T, w workload.Workload) {
 		_, err := p.client.Burst(engine.BurstSpec{Duration: 10 * time.Second, Deadline: time.Minute})
 		ended <- err
 	}()
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(50 * time.Millisecond) // it searches: nothing can be seen of that
 	mustClose(t, p.client)
 	select {
 	case err := <-ended:

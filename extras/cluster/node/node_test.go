@@ -64,15 +64,13 @@ func TestNode(t *testing.T) {
 	if err := n.StartService(Service{Name: "counts", Args: []string{"true"}}); err == nil || !strings.Contains(err.Error(), "runs already") {
 		t.Errorf("a second start gives %v", err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	require.NoError(t, require.Await(20*time.Second, "the service has ended and begun again", func() error {
 		text, err := os.ReadFile(filepath.Join(logs, "counts.log"))
-		if err == nil && strings.Count(string(text), "began well\n") >= 2 && strings.Contains(string(text), "--- counts ended: exit status 0\n") {
-			break
+		if err == nil && (strings.Count(string(text), "began well\n") < 2 || !strings.Contains(string(text), "--- counts ended: exit status 0\n")) {
+			err = fmt.Errorf("its log is %q", text)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the service was not started again: %q, %v", text, err)
-		}
-	}
+		return err
+	}))
 	if err := n.StopService("counts", true); err != nil {
 		t.Error(err)
 	}

@@ -77,10 +77,8 @@ func Start(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for deadline := time.Now().Add(within); exec.Command("docker", "info").Run() != nil; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("dockerd does not answer: %s", said)
-		}
+	if err := require.Await(within, "dockerd answers", func() error { return exec.Command("docker", "info").Run() }); err != nil {
+		t.Fatalf("%v: %s", err, said)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"netdelta/internal/owner"
+	"netdelta/internal/require"
 	"netdelta/testbed"
 	"netdelta/testbed/kube"
 	"netdelta/testbed/kube/change"
@@ -171,8 +173,8 @@ func TestChangeThatFailsCanBeUndone(t *testing.T) {
 		want   []string
 	}{
 		"apply":     {testbed.Change{Apply: sh("echo half >> $LOG", "echo out; echo err >&2; exit 3", "echo never >> $LOG")}, []string{"sh -c 'echo out;", "exit status 3", "out; err"}},
-		"not ready": {testbed.Change{Apply: sh("true"), Ready: sh("echo no rollout; exit 1")}, []string{"it is not within 1s", "no rollout"}},
-		"hangs":     {testbed.Change{Apply: sh("exec sleep 1000")}, []string{"it took longer than 1s"}},
+		"not ready": {testbed.Change{Apply: sh("true"), Ready: sh("echo no rollout; exit 1")}, []string{"1s", "no rollout"}},
+		"hangs":     {testbed.Change{Apply: sh("exec sleep 1000")}, []string{"longer than 1s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
@@ -197,10 +199,15 @@ func TestInterruptedCommand(t *testing.T) {
 	c := s.changer(t, "interrupted")
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		for s.lines(t) == "" && ctx.Err() == nil {
-			time.Sleep(10 * time.Millisecond)
+		defer cancel()
+		if err := require.Await(time.Minute, "the command has begun", func() error {
+			if s.lines(t) == "" && ctx.Err() == nil {
+				return errors.New("it has written nothing")
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
 		}
-		cancel()
 	}()
 	err := c.Apply(ctx, testbed.Change{
 		Network: "vxlan", Within: time.Minute, Apply: sh("sleep 1000 & echo $! >> $LOG; wait"), Restore: sh("echo undone >> $LOG"),
@@ -215,17 +222,9 @@ func TestInterruptedCommand(t *testing.T) {
 	if last != "undone" {
 		t.Errorf("the commands wrote %q", s.lines(t))
 	}
-	deadline := time.Now().Add(10 * time.Second)
-	for {
-		stat, err := os.ReadFile("/proc/" + pid + "/stat")
-		if err != nil || strings.Contains(string(stat), ") Z ") {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("process %s goes on", pid)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	id, err := strconv.Atoi(pid)
+	require.NoError(t, err)
+	require.Ended(t, 10*time.Second, id)
 }
 
 // A cluster that can't be restored is named with what has to be done, and stays recorded; no other run may change it.

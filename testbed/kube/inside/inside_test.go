@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"netdelta/internal/leak"
+	"netdelta/internal/require"
 )
 
 // TestMain makes the test's binary what it tests, too.
@@ -133,11 +134,7 @@ func TestKill(t *testing.T) {
 	if err := cmd.Wait(); err == nil {
 		t.Error("a program that was killed ended well")
 	}
-	for deadline := time.Now().Add(10 * time.Second); alive(child); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("its child lives on")
-		}
-	}
+	require.Ended(t, 10*time.Second, child)
 	if err := do([]string{Kill, strconv.Itoa(cmd.Process.Pid)}, nil, io.Discard); err != nil {
 		t.Errorf("kill a program that has ended: %v", err)
 	}
@@ -146,12 +143,6 @@ func TestKill(t *testing.T) {
 			t.Errorf("killed %q", pid)
 		}
 	}
-}
-
-// alive says whether a process is there and no zombie.
-func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
 func TestInUse(t *testing.T) {

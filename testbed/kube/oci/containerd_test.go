@@ -42,16 +42,15 @@ func containerd(t *testing.T) string {
 		}
 		_ = daemon.Wait() // how it ends is not what is tested
 	})
-	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
-		if _, err := os.Stat(socket); err == nil {
-			return socket
-		}
-		if time.Now().After(deadline) {
-			_ = daemon.Process.Kill()
-			_ = daemon.Wait() // so that what it said can be read
-			t.Fatalf("containerd does not start:\n%s", said.String())
-		}
+	if err := require.Await(patience, "containerd starts", func() error {
+		_, err := os.Stat(socket)
+		return err
+	}); err != nil {
+		_ = daemon.Process.Kill()
+		_ = daemon.Wait() // so that what it said can be read
+		t.Fatalf("%v\n%s", err, said.String())
 	}
+	return socket
 }
 
 // What nodes of clusters run takes the archive as it is, whole and under its name.

@@ -285,7 +285,7 @@ func TestPush(t *testing.T) {
 		t.Error(err)
 	}
 	server.Close()
-	if _, err := Push(t.Context(), image, ref); err == nil || !strings.Contains(err.Error(), "push the image to 127.0.0.1") {
+	if _, err := Push(t.Context(), image, ref); err == nil || !strings.Contains(err.Error(), "127.0.0.1") {
 		t.Errorf("a push to nowhere: %v", err)
 	}
 }

@@ -69,16 +69,12 @@ func TestPodOnCluster(t *testing.T) {
 	for _, o := range []Options{usual(), rich()} {
 		o.Namespace, o.Name = c.Namespace, "default" // an account that every namespace has
 		// The account may take a moment to be there.
-		var err error
-		for range 50 {
+		if err := require.Await(20*time.Second, "a pod is admitted", func() error {
 			template := cronJob(t, o).Spec.JobTemplate.Spec.Template
 			made := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "netdelta-", Labels: template.Labels}, Spec: template.Spec}
-			if _, err = c.API.Pods(c.Namespace).Create(t.Context(), made, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil {
-				break
-			}
-			time.Sleep(200 * time.Millisecond)
-		}
-		if err != nil {
+			_, err := c.API.Pods(c.Namespace).Create(t.Context(), made, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -195,7 +195,7 @@ func TestUnreachable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Look(t.Context(), c.cluster(t), Options{})
-			if !errors.Is(err, kube.ErrUnreachable) || !strings.Contains(err.Error(), c.fix) || !strings.Contains(err.Error(), "ask the API server of test at http://127.0.0.1:") {
+			if !errors.Is(err, kube.ErrUnreachable) || !strings.Contains(err.Error(), c.fix) || !strings.Contains(err.Error(), " test ") || !strings.Contains(err.Error(), "http://127.0.0.1:") {
 				t.Errorf("got %v", err)
 			}
 		})

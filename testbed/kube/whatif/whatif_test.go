@@ -78,16 +78,15 @@ func connect(t *testing.T, level string) (*kube.Cluster, kube.Config) {
 			t.Error(err)
 		}
 	})
-	for { // pods are refused until the namespace has its account
+	// Pods are refused until the namespace has its account.
+	must(t, require.Await(time.Minute, "the namespace has its account", func() error {
 		_, err := c.API.ServiceAccounts(ns.Name).Get(t.Context(), "default", metav1.GetOptions{})
-		if err == nil {
-			return c, config
-		}
-		if !apierrors.IsNotFound(err) {
+		if err != nil && !apierrors.IsNotFound(err) {
 			t.Fatal(err)
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return err
+	}))
+	return c, config
 }
 
 // options stream this test into the pods.
@@ -148,18 +147,16 @@ func unchanged(t *testing.T, folder supervisor.Folder, before []string, within t
 	t.Helper()
 	until := time.Now().Add(within)
 	for i, node := range onNodes() {
-		for {
+		if err := require.Await(time.Until(until), fmt.Sprintf("node %s is what it was", node), func() error {
 			was, is := strings.Split(before[i], "\n"), strings.Split(state(t, folder, node), "\n")
 			gone := slices.DeleteFunc(slices.Clone(was), func(line string) bool { return slices.Contains(is, line) })
 			come := slices.DeleteFunc(is, func(line string) bool { return slices.Contains(was, line) })
-			if len(gone)+len(come) == 0 {
-				break
+			if len(gone)+len(come) > 0 {
+				return fmt.Errorf("it differs\n- %s\n+ %s", strings.Join(gone, "\n- "), strings.Join(come, "\n+ "))
 			}
-			if time.Now().After(until) {
-				t.Errorf("node %s is another one\n- %s\n+ %s", node, strings.Join(gone, "\n- "), strings.Join(come, "\n+ "))
-				break
-			}
-			time.Sleep(200 * time.Millisecond)
+			return nil
+		}); err != nil {
+			t.Error(err)
 		}
 	}
 }
@@ -303,10 +300,11 @@ func TestFaultsOnCluster(t *testing.T) {
 		must(t, err)
 		lost := left(t, c)[1]
 		must(t, c.API.Pods(c.Namespace).Delete(t.Context(), lost, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
-		for until := time.Now().Add(20 * time.Second); err == nil && time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+		require.Eventually(t, 20*time.Second, "the node is lost", func() bool {
 			_, err = bed.Links(t.Context())
-		}
-		if err == nil || !strings.Contains(err.Error(), "node1") && !strings.Contains(err.Error(), "node0") || !strings.Contains(err.Error(), "its pod was deleted") {
+			return err != nil
+		})
+		if !strings.Contains(err.Error(), "node1") && !strings.Contains(err.Error(), "node0") || !strings.Contains(err.Error(), "its pod was deleted") {
 			t.Errorf("the node's pod is lost, and it says: %v", err)
 		}
 		must(t, bed.Close())
@@ -326,10 +324,11 @@ func TestFaultsOnCluster(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		for until := time.Now().Add(20 * time.Second); err == nil && time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+		require.Eventually(t, 20*time.Second, "the node is lost", func() bool {
 			_, err = bed.Links(t.Context())
-		}
-		if err == nil || !strings.Contains(err.Error(), "node1") {
+			return err != nil
+		})
+		if !strings.Contains(err.Error(), "node1") {
 			t.Errorf("the node's stream has ended, and it says: %v", err)
 		}
 		must(t, bed.Close())

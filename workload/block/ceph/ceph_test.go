@@ -16,6 +16,7 @@ import (
 	"netdelta/engine"
 	"netdelta/internal/daemon"
 	"netdelta/internal/leak"
+	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/unit"
@@ -209,21 +210,7 @@ func abandoned(t *testing.T, c *cluster, pod int) {
 	if err := syscall.Kill(c.pods[pod].PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		if err != nil || strings.TrimSpace(string(name)) != "ceph-osd" || zombie(pid) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d, ceph-osd.%d, is still there", pid, pod)
-		}
-	}
-}
-
-// zombie says that a process has ended and its parent has not asked how.
-func zombie(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && strings.Contains(string(text), ") Z ")
+	require.Ended(t, time.Minute, pid)
 }
 
 // A cluster speaks IPv6 as well, and may have a single OSD.

@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -90,29 +91,24 @@ func (c *cluster) health(t *testing.T, pod int) workload.Health {
 // well waits until the whole cluster is well.
 func (c *cluster) well(t *testing.T) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for pod := 0; pod < len(c.pods); {
-		h := c.health(t, pod)
-		switch {
-		case h.Unwell == "":
-			pod++
-		case time.Now().After(deadline):
-			t.Fatal(h.Unwell)
-		default:
-			time.Sleep(100 * time.Millisecond)
+	require.NoError(t, require.Await(time.Minute, "the cluster is well", func() error {
+		for pod := range c.pods {
+			if h := c.health(t, pod); h.Unwell != "" {
+				return errors.New(h.Unwell)
+			}
 		}
-	}
+		return nil
+	}))
 }
 
 // ended waits until a pod says that a daemon of its has ended.
-func (c *cluster) ended(t *testing.T, pod int) workload.Health {
+func (c *cluster) ended(t *testing.T, pod int) (h workload.Health) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		h := c.health(t, pod)
-		if h.Ended || time.Now().After(deadline) {
-			return h
-		}
-	}
+	require.Eventually(t, time.Minute, "a daemon has ended", func() bool {
+		h = c.health(t, pod)
+		return h.Ended
+	})
+	return h
 }
 
 // restart starts a pod's daemons again that have ended.
