@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,10 +30,10 @@ func damaged(t *testing.T, folder, file string, change func(lines []string) []st
 
 // What is wrong with a journal is said with its line; what was whole stays.
 func TestDamagedJournal(t *testing.T) {
-	dir := labFolder(t)
-	call(t, dir, statusDone, three("--out", "run", "--quiet")...)
+	dir, _, builds := wholeRun(t)
+	t.Cleanup(func() { nothingRuns(t) })
 	folder := filepath.Join(dir, "run")
-	whole := trials(t, folder)
+	whole, more := trials(t, folder), strconv.Itoa(builds+1)
 
 	refused := func(t *testing.T, dir string, words ...string) {
 		t.Helper()
@@ -74,7 +75,7 @@ func TestDamagedJournal(t *testing.T) {
 		if !strings.Contains(strings.Join(run.Notes, "\n"), note) {
 			t.Errorf("the record does not say that a line was torn: %q", run.Notes)
 		}
-		resumed := call(t, dir, statusDone, "run", "--resume", torn, "--builds", "4")
+		resumed := call(t, dir, statusDone, "run", "--resume", torn, "--builds", more)
 		resumed.shows(t, note, fmt.Sprintf("resumed with %d finished trials", len(whole)-1))
 		kept(t, whole[:len(whole)-1], trials(t, torn))
 	})
@@ -82,7 +83,7 @@ func TestDamagedJournal(t *testing.T) {
 		short := damaged(t, folder, result.TrialsFile, func(lines []string) []string { return lines[:len(lines)-3] })
 		note := fmt.Sprintf("trials.jsonl holds %d trials, and held %d", len(whole)-2, len(whole))
 		call(t, dir, statusDone, "show", short).shows(t, note)
-		call(t, dir, statusDone, "run", "--resume", short, "--builds", "4").shows(t, note)
+		call(t, dir, statusDone, "run", "--resume", short, "--builds", more).shows(t, note)
 	})
 	t.Run("killed, then cut short", func(t *testing.T) {
 		short := damaged(t, folder, result.TrialsFile, func(lines []string) []string { return lines[:len(lines)-3] })
@@ -119,7 +120,7 @@ func TestDamagedJournal(t *testing.T) {
 			return lines
 		})
 		before := trials(t, failed)
-		e := call(t, dir, statusFailed, "run", "--resume", failed, "--builds", "4").says(t, "4 trials failed")
+		e := call(t, dir, statusFailed, "run", "--resume", failed, "--builds", more).says(t, "4 trials failed")
 		e.shows(t, "its pod was lost")
 		after := trials(t, failed)
 		kept(t, before, after) // the build that follows has a number of its own
@@ -134,9 +135,9 @@ func TestDamagedJournal(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		call(t, dir, statusDone, "run", "--resume", bare, "--builds", "3").shows(t, "bridge")
-		if got := trials(t, bare); len(got) < len(whole) {
-			t.Errorf("%d trials, want %d", len(got), len(whole))
+		call(t, dir, statusDone, "run", "--resume", bare, "--builds", "1").shows(t, "bridge")
+		if got := trials(t, bare); len(got) < 4 {
+			t.Errorf("%d trials, want 4 or more", len(got))
 		}
 	})
 }
@@ -204,7 +205,7 @@ func TestRunInUserNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := host(t)
-	cmd := exec.Command(unshare, append([]string{"-Urnm", os.Getenv(tested)}, three("--quiet", "--out", "run")...)...)
+	cmd := exec.Command(unshare, "-Urnm", os.Getenv(tested), "run", "small.yaml", "--builds", "1", "--quiet", "--out", "run")
 	nobody(t, cmd)
 	cmd.Dir = dir
 	ran := finish(t, cmd)

@@ -19,6 +19,9 @@ import (
 // tested is the variable that names the program under test. A program that is there already can be tested by setting it.
 const tested = "NETDELTA_TESTED"
 
+// keptFolder is the variable that names the folder of what tests share. It is removed when all have ended.
+const keptFolder = "NETDELTA_TESTS_KEPT"
+
 // programName is the file name of the program under test.
 const programName = "netdelta"
 
@@ -40,18 +43,20 @@ func TestMain(m *testing.M) {
 }
 
 func withProgram(m *testing.M, self string) int {
-	if os.Getenv(tested) != "" {
-		return leak.Main(m)
-	}
 	dir, err := os.MkdirTemp("", "netdelta-cli-test-*")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	// Other users run it too. What the program remembers is not remembered beyond the tests.
-	if err := errors.Join(os.Chmod(dir, 0o755), makeProgram(dir, self), os.Setenv(tested, filepath.Join(dir, programName)),
-		os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state")), os.Setenv(machine.ProcessorsVariable, dir)); err != nil {
+	// Other users run it too.
+	err = errors.Join(os.Chmod(dir, 0o755), os.Setenv(keptFolder, dir))
+	if os.Getenv(tested) == "" {
+		// What the program remembers is not remembered beyond the tests.
+		err = errors.Join(err, makeProgram(dir, self), os.Setenv(tested, filepath.Join(dir, programName)),
+			os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state")), os.Setenv(machine.ProcessorsVariable, dir))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
