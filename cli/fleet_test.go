@@ -16,7 +16,7 @@ import (
 func TestFleet(t *testing.T) {
 	eachUser(t, func(t *testing.T, u *user) {
 		before := host(t)
-		u.call(t, statusDone, "fleet", "--clients", "4", "--builds", "2", "--duration", "200ms", "--burst", "50ms").
+		u.call(t, statusDone, "fleet", "--clients", "4", "--networks", "host,bridge", "--builds", "2", "--duration", "200ms", "--burst", "50ms").
 			shows(t, "4 clients against 1 server, tcp-rr, bursts of 50ms on lab", "host (A/A control)", "2 of 3 builds", "bridge: pods after")
 		if u.rootless { // what is kept, and printed of it, is alike for all users (TestRootlessRun)
 			untouched(t, before)
