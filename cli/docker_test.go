@@ -14,8 +14,8 @@ func TestRunOnDocker(t *testing.T) {
 	dockertest.Start(t)
 	before := host(t)
 	call(t, dir, statusDone, "doctor", "--testbed", "docker").shows(t, "ok network docker:bridge", "ok network docker:published-proxy")
-	ran := call(t, dir, statusDone, four("--testbed", "docker", "--networks", "docker:host,docker:bridge,docker:published,docker:published-proxy,bridge",
-		"--baseline", docker.Host, "--workloads", "tcp-rr,udp-rr", "--factor", "message=2KiB", "--out", "run", "--json")...)
+	ran := call(t, dir, statusDone, "run", "small.yaml", "--builds", "2", "--testbed", "docker", "--networks", "docker:host,docker:bridge,docker:published,docker:published-proxy,bridge",
+		"--baseline", docker.Host, "--workloads", "tcp-rr,udp-rr", "--factor", "message=2KiB", "--out", "run", "--json")
 	untouched(t, before)
 	run := decode(t, ran.stdout)
 	if run.Testbed != docker.Kind {
@@ -33,7 +33,7 @@ func TestRunOnDocker(t *testing.T) {
 		}
 	}
 	for _, name := range []string{docker.Bridge, docker.Published, docker.Proxied, "bridge"} {
-		if d, measured := headline[name]; !measured || d.RatioLow == nil {
+		if d, measured := headline[name]; !measured || d.Blocks == 0 {
 			t.Errorf("network %s has no delta: %+v", name, d)
 		}
 	}
@@ -41,7 +41,7 @@ func TestRunOnDocker(t *testing.T) {
 	if direct, proxied := headline[docker.Published], headline[docker.Proxied]; proxied.Ratio < 1.3*direct.Ratio {
 		t.Errorf("a proxy costs %.2f, and the firewall alone %.2f", proxied.Ratio, direct.Ratio)
 	}
-	call(t, dir, statusUsage, "run", "--testbed", "docker", "--placement", "cross-node").says(t, "containers are all on this machine")
-	call(t, dir, statusUsage, "run", "--docker", "podman").says(t, "--docker goes with --testbed docker")
-	call(t, dir, statusUsage, four("--testbed", "docker", "--networks", "docker:host,docker:bridg", "--baseline", docker.Host)...).says(t, `did you mean "docker:bridge"`)
+	call(t, dir, statusUsage, "run", "--testbed", "docker", "--placement", "cross-node").says(t, "cross-node")
+	call(t, dir, statusUsage, "run", "--docker", "podman").says(t, "--docker", "--testbed docker")
+	call(t, dir, statusUsage, "run", "small.yaml", "--testbed", "docker", "--networks", "docker:host,docker:bridg", "--baseline", docker.Host).says(t, `"docker:bridg"`, `"docker:bridge"`)
 }

@@ -51,7 +51,7 @@ func TestHops(t *testing.T) {
 func TestRunWithHops(t *testing.T) {
 	u := rootUser(t)
 	before := host(t)
-	u.call(t, statusDone, "run", "small.yaml", "--networks", "host,bridge", "--builds", "2", "--rounds", "3", "--explain-outliers", "--flame", "--out", "traced")
+	u.call(t, statusDone, "run", "small.yaml", "--networks", "host,bridge", "--builds", "1", "--rounds", "3", "--explain-outliers", "--flame", "--out", "traced")
 	for _, name := range []string{"hops.json", "flame/host.html", "flame/bridge.pb.gz", "flame/bridge.folded"} {
 		if info, err := os.Stat(filepath.Join(u.dir, "traced", name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)

@@ -122,7 +122,7 @@ func TestMetricsPortTaken(t *testing.T) {
 	defer server.Close()
 	go func() { _ = server.Serve(listener) }()
 	e := call(t, dir, statusFailed, "run", "small.yaml", "--out", "none", "--metrics-listen", listener.Addr().String())
-	e.says(t, "--metrics-listen: listen tcp 127.0.0.1:", "address already in use; choose another port, or 0")
+	e.says(t, "--metrics-listen: ", listener.Addr().String(), "address already in use")
 	if _, err := os.Stat(filepath.Join(dir, "none")); err == nil {
 		t.Error("a run folder was made")
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -86,6 +87,37 @@ func undisturbedBy(t *testing.T, dir string, call func(args ...string) ending, a
 		ran = call(more...)
 	}
 	return ran, builds
+}
+
+// wholeRun is a run of smallStudy in the folder "run" of dir, with how its call ended, which printed a document, and how many builds it has.
+// The first test that asks makes it, and all others get the same: they look at it, or copy it.
+func wholeRun(t *testing.T) (dir string, ran ending, builds int) {
+	t.Helper()
+	require.Namespaces(t)
+	dir = filepath.Join(os.Getenv(keptFolder), "whole")
+	made := filepath.Join(dir, "made.json") // written last
+	if err := os.Mkdir(dir, 0o755); err == nil {
+		write(t, filepath.Join(dir, "small.yaml"), smallStudy)
+		ran, builds = undisturbed(t, dir, "--json", "--seed", "7")
+		text, err := json.Marshal(madeRun{ran.stdout, ran.stderr, builds})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, made, string(text))
+		nothingRuns(t)
+		return dir, ran, builds
+	}
+	var s madeRun
+	if err := json.Unmarshal([]byte(read(t, made)), &s); err != nil {
+		t.Fatal(err)
+	}
+	return dir, ending{stdout: s.Stdout, stderr: s.Stderr}, s.Builds
+}
+
+// madeRun is what is kept of wholeRun beside its folder.
+type madeRun struct {
+	Stdout, Stderr string
+	Builds         int
 }
 
 // labFolder is a fresh folder with both studies, on a machine where they can be run. When the test ends, nothing of the

@@ -110,14 +110,14 @@ func TestPlantedLinks(t *testing.T) {
 	}
 	for _, name := range []string{result.StudyFile, "hops.json"} {
 		link(name)
-		call(t, dir, statusFailed, "report", "planted").says(t, name, "it is a symbolic link")
+		call(t, dir, statusFailed, "report", "planted").says(t, name, "symbolic link")
 		if err := os.Remove(filepath.Join(dir, "planted", name)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	link(result.TrialsFile)
-	call(t, dir, statusFailed, "show", "planted").says(t, "trials.jsonl: it is a symbolic link")
-	call(t, dir, statusFailed, "compare", "planted", "planted").says(t, "trials.jsonl: it is a symbolic link")
+	call(t, dir, statusFailed, "show", "planted").says(t, "trials.jsonl: ", "symbolic link")
+	call(t, dir, statusFailed, "compare", "planted", "planted").says(t, "trials.jsonl: ", "symbolic link")
 }
 
 // A report replaces what was there: through a link the file that it leads to, and never what is no file.
@@ -157,8 +157,8 @@ func TestReportReplaces(t *testing.T) {
 	if _, err := io.ReadFull(end, got); err != nil || string(got) != whole {
 		t.Errorf("through the pipe came %.60q: %v", got, err)
 	}
-	call(t, dir, statusUsage, "report", "old", "--format", "md", "--out", "old").says(t, "it is a folder; name a file in it")
-	call(t, dir, statusFailed, "report", "old", "--format", "md", "--out", "nowhere/x.md").says(t, "no such file or directory; make its folder first")
+	call(t, dir, statusUsage, "report", "old", "--format", "md", "--out", "old").says(t, "old: ", "folder")
+	call(t, dir, statusFailed, "report", "old", "--format", "md", "--out", "nowhere/x.md").says(t, "nowhere/x.md")
 	for _, name := range entries(t, dir) {
 		if strings.HasPrefix(name, ".") {
 			t.Errorf("%s was left", name)

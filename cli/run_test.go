@@ -47,9 +47,8 @@ func decode(t *testing.T, text string) result.Run {
 
 // A whole run: what is on disk, what is printed where, and that show says the same again.
 func TestRun(t *testing.T) {
-	dir := labFolder(t)
 	before := host(t)
-	ran, builds := undisturbed(t, dir, "--json", "--seed", "7")
+	dir, ran, builds := wholeRun(t)
 	untouched(t, before)
 
 	conforms(t, "result.schema.json", []byte(ran.stdout))
@@ -195,8 +194,8 @@ func TestRunWithinBudget(t *testing.T) {
 func TestSeedGivesTheOrder(t *testing.T) {
 	require.Long(t)
 	dir := labFolder(t)
-	measure := func(out, seed string, more ...string) map[int][][]string {
-		call(t, dir, statusDone, four(append(more, "--out", out, "--seed", seed, "--quiet", "--workloads", "tcp-crr")...)...)
+	measure := func(out, seed, builds string) map[int][][]string {
+		call(t, dir, statusDone, "run", "small.yaml", "--builds", builds, "--rounds", "6", "--out", out, "--seed", seed, "--quiet", "--workloads", "tcp-crr")
 		byBuild := map[int][]result.Trial{}
 		for _, tr := range trials(t, filepath.Join(dir, out)) {
 			byBuild[tr.Build] = append(byBuild[tr.Build], tr)
@@ -207,7 +206,7 @@ func TestSeedGivesTheOrder(t *testing.T) {
 		}
 		return found
 	}
-	first, again, other := measure("first", "11"), measure("again", "11"), measure("other", "12", "--builds", "1")
+	first, again, other := measure("first", "11", "2"), measure("again", "11", "2"), measure("other", "12", "1")
 	distinct, differs := map[string]bool{}, false
 	for build, rounds := range first {
 		// A round that was disturbed is repeated, so the runs may have different numbers of them.
@@ -235,7 +234,7 @@ func TestSeedGivesTheOrder(t *testing.T) {
 func TestUnsupportedNetwork(t *testing.T) {
 	dir := labFolder(t)
 	require.Need(t, "a kernel without ipvlan", lab.NewDriver(network.Catalogue()).Supports(t.Context(), testbed.Spec{Network: "ipvlan-l2", Family: result.IPv4}) != nil)
-	ran := call(t, dir, statusDone, four("--networks", "host,bridge,ipvlan-l2", "--out", "run")...)
+	ran := call(t, dir, statusDone, "run", "small.yaml", "--networks", "host,bridge,ipvlan-l2", "--builds", "1", "--out", "run")
 	ran.shows(t, "bridge", "ipvlan-l2", "unsupported", "this kernel lacks")
 	call(t, dir, statusDone, "show", "run", "-v").shows(t, "CONFIG_IPVLAN")
 	run := decode(t, call(t, dir, statusDone, "show", "run", "--json").stdout)
@@ -254,7 +253,7 @@ func TestUnsupportedNetwork(t *testing.T) {
 // The baseline alone is a run too: its noise.
 func TestBaselineAlone(t *testing.T) {
 	dir := labFolder(t)
-	call(t, dir, statusDone, four("--networks", "host", "--out", "run")...).shows(t, "null")
+	call(t, dir, statusDone, "run", "small.yaml", "--networks", "host", "--builds", "1", "--out", "run").shows(t, "null")
 	if run := decode(t, call(t, dir, statusDone, "show", "run", "--json").stdout); len(run.Null) == 0 || len(run.Deltas) > 0 {
 		t.Errorf("%d null checks and %d deltas of the baseline alone", len(run.Null), len(run.Deltas))
 	}
@@ -262,8 +261,7 @@ func TestBaselineAlone(t *testing.T) {
 
 // Colours are for terminals, and for those who want them.
 func TestColours(t *testing.T) {
-	dir := labFolder(t)
-	call(t, dir, statusDone, four("--out", "run", "--quiet")...)
+	dir, _, _ := wholeRun(t)
 	for name, env := range map[string][]string{
 		"no terminal": {"TERM=xterm-256color"}, "no colour": {"NO_COLOR=1", "TERM=xterm-256color"}, "dumb": {"TERM=dumb"},
 	} {

@@ -136,6 +136,10 @@ func TestOverrideRefuses(t *testing.T) {
 		{study.Overrides{Family: []string{"ipv6"}, MTU: []unit.Bytes{1340}}, "--mtu: network vxlan over mtu 1340 leaves pods less than 1280 bytes; raise it, or leave the network out\n" +
 			"--mtu: network vxlan-routed over mtu 1340 leaves pods less than 1280 bytes; raise it, or leave the network out"},
 		{study.Overrides{MTU: []unit.Bytes{1500, 1500}}, "--mtu: mtu 1500B is there twice; leave one out"},
+		{study.Overrides{MTU: []unit.Bytes{68}}, `--mtu: mtu 68 is outside 576 to 65535`},
+		{study.Overrides{Rounds: ptr(0)}, `--rounds: rounds 0 is outside 1 to 100000`},
+		{study.Overrides{Burst: ptr(time.Nanosecond)}, `--burst: burst 1ns is outside 1ms to 10s`},
+		{study.Overrides{TimeBudget: ptr(-time.Second)}, `--time-budget: time budget -1s is no time; write for example 60s or 15m`},
 	} {
 		s, err := latency(t).Override(c.o, known())
 		var all study.Errors
@@ -223,6 +227,7 @@ func TestOverrideRefusesFactors(t *testing.T) {
 		{[]string{"policy.rules=7"}, "--factor policy.rules: policy.rules changes nothing: there is no policy that it could be of; say whose rules: policy: [none, nftables]"},
 		{[]string{"mtu=1500,x"}, `--factor mtu: mtu: "x" is not a size`},
 		{[]string{"mtu=20"}, "--factor mtu: mtu 20 is outside 576 to 65535"},
+		{[]string{"link.loss=60%"}, "--factor link.loss: link.loss 0.6 is outside 0 to 0.5"},
 	} {
 		_, err := latency(t).Override(study.Overrides{Factors: c.factors}, known())
 		var all study.Errors
