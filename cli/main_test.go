@@ -63,7 +63,7 @@ func withProgram(m *testing.M, self string) int {
 	return leak.Main(m)
 }
 
-// makeProgram puts the program under test into a folder, and beside it the one that it sends. They are built where the test's binary can't
+// makeProgram puts the program under test into a folder, and next to it the one that it sends. They are built where the test's binary can't
 // stand for them: where it is linked dynamically, which no image takes, and for guests, whose memory is measured out for the small one.
 func makeProgram(dir, self string) error {
 	if machine.CheckStatic(self) != nil || os.Getenv(require.GuestsVariable) != "" {

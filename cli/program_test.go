@@ -114,7 +114,7 @@ func wholeRun(t *testing.T) (dir string, ran ending, builds int) {
 	return dir, ending{stdout: s.Stdout, stderr: s.Stderr}, s.Builds
 }
 
-// madeRun is what is kept of wholeRun beside its folder.
+// madeRun is what is kept of wholeRun in addition to its folder.
 type madeRun struct {
 	Stdout, Stderr string
 	Builds         int
