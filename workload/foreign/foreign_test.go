@@ -129,7 +129,7 @@ func attempts(t *testing.T, measure func() (float64, float64), share float64) {
 	t.Errorf("they never agree to within %g%%", 100*share)
 }
 
-func TestIperf3CountsLostDatagrams(t *testing.T) {
+func TestIperf3CountsLostDatagramsWhenQuiet(t *testing.T) {
 	t.Parallel()
 	require.Tool(t, "iperf3")
 	e := across(t, 40*unit.Mbit, result.IPv6)

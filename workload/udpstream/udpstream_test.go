@@ -19,3 +19,5 @@ func TestMain(m *testing.M) {
 }
 
 func TestConformance(t *testing.T) { workloadtest.Run(t, udpstream.Workload()) }
+
+func TestSearchWhenQuiet(t *testing.T) { workloadtest.Search(t, udpstream.Workload()) }

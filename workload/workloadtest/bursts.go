@@ -262,15 +262,24 @@ func seeking(t *testing.T, w workload.Workload) (result.Params, bool) {
 	return p, false
 }
 
-func searches(t *testing.T, w workload.Workload) {
+// checksSearch looks at what the workload says of parameters that ask for a search.
+func checksSearch(t *testing.T, w workload.Workload) {
 	params, can := seeking(t, w)
 	if !can {
 		return
 	}
-	both := params
-	both.Rate = w.Defaults.Rate
-	if err := w.Check(both); err == nil {
+	params.Rate = w.Defaults.Rate
+	if err := w.Check(params); err == nil {
 		t.Error("a search and a rate are taken together")
+	}
+}
+
+// Search has a workload search for the highest rate, which it finds only where the processors do nothing else for a while.
+func Search(t *testing.T, w workload.Workload) {
+	t.Helper()
+	params, can := seeking(t, w)
+	if !can {
+		t.Fatal("the workload has no search")
 	}
 	p := open(t, w, params)
 	b := burst(t, p.client, engine.BurstSpec{Duration: searchSpan, Warmup: searchSpan / 5})

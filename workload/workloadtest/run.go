@@ -56,7 +56,7 @@ func Run(t *testing.T, w workload.Workload) {
 			{"does not allocate in the loop", allocatesNothing},
 			{"costs nothing when idle", idlesFree},
 			{"counts from the intended start", countsFromIntendedStart},
-			{"searches for the highest rate", searches},
+			{"checks parameters of a search", checksSearch},
 			{"ends a search early", searchEnds},
 			{"names a server that hangs", namesHang},
 			{"names a server that dies", namesDeath},
