@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/experiment"
+	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/probe/pressure"
 	"netdelta/result"
@@ -58,6 +59,7 @@ func hog(t *testing.T, cpu int) (end func()) {
 // A load on the measuring processor that begins when a third of the run is over and ends before its last third must not
 // make two equal networks differ, nor hide which of two different ones is slower: its bursts are marked and left out.
 func TestLoadThatBeginsMidRunGivesNoFalseVerdictWhenQuiet(t *testing.T) {
+	require.Quiet(t)
 	const builds = 9
 	s := small([]string{"bridge", "bridge-again", "vxlan"}, result.CrossNode)
 	s.Baseline = "bridge"

@@ -17,6 +17,7 @@ import (
 	"netdelta/experiment/tracing"
 	"netdelta/insight/hops"
 	"netdelta/internal/leak"
+	"netdelta/internal/require"
 	"netdelta/network"
 	probe "netdelta/probe/hops"
 	"netdelta/probe/probetest"
@@ -138,6 +139,7 @@ func TestSumOfHops(t *testing.T) {
 
 // A known cost is found at the hop that has it: rules of a firewall on the first node, which both directions pass.
 func TestKnownCostWhenQuiet(t *testing.T) {
+	require.Quiet(t)
 	routed := find(t, "routed")
 	filtered := network.Filtered(routed, 150)
 	said := ""

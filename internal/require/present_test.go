@@ -58,3 +58,17 @@ func TestNeed(t *testing.T) {
 		t.Error("this kernel has an option that is made up")
 	}
 }
+
+func TestBusySince(t *testing.T) {
+	earlier := processors{busy: 100, all: 1000}
+	for now, want := range map[processors]float64{
+		{busy: 100, all: 1200}: 0,
+		{busy: 150, all: 1200}: 0.25,
+		{busy: 300, all: 1200}: 1,
+		earlier:                0, // no tick has passed
+	} {
+		if got := now.busySince(earlier); got != want {
+			t.Errorf("%+v: %v, want %v", now, got, want)
+		}
+	}
+}

@@ -210,6 +210,7 @@ func dropping(t *testing.T, ns *netns.Namespace, policy string) int {
 
 // What thousands of rules cost shows: the same round trips take longer than with ten.
 func TestPolicyCostWhenQuiet(t *testing.T) {
+	require.Quiet(t)
 	for _, policy := range []string{result.PolicyIPTables, result.PolicyNFTables} {
 		t.Run(policy, func(t *testing.T) {
 			const many = 4000 // on an emulated machine a thousand hardly show: everything else costs so much there

@@ -28,6 +28,7 @@ import (
 
 // One look decides over a packet, however many rules there are.
 func TestGuardCostWhenQuiet(t *testing.T) {
+	require.Quiet(t)
 	few, many := result.Conditions{Policy: result.PolicyEBPF, PolicyRules: 10}, result.Conditions{Policy: result.PolicyEBPF, PolicyRules: 10_000}
 	// Two builds may differ by more than this, on a busy machine, for reasons of their own. A look at each rule would always show.
 	for range 3 {

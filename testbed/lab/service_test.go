@@ -114,6 +114,7 @@ func dial(ns *netns.Namespace, to netip.AddrPort) (c *net.TCPConn, err error) {
 // Thousands of services cost a new connection more where they are looked through one after the other, and hardly more where
 // one look finds the right one.
 func TestServiceCostWhenQuiet(t *testing.T) {
+	require.Quiet(t)
 	ratios := map[string]float64{}
 	for _, service := range services() {
 		t.Run(service, func(t *testing.T) {

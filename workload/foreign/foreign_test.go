@@ -90,7 +90,7 @@ func (s session) burst(length time.Duration) engine.Burst {
 
 // TestIperf3FindsWhatNetdeltaDoesWhenQuiet: on a link with a rate both engines measure the link, less what the headers take.
 func TestIperf3FindsWhatNetdeltaDoesWhenQuiet(t *testing.T) {
-	t.Parallel()
+	require.Quiet(t)
 	require.Tool(t, "iperf3")
 	const link = 100 * unit.Mbit
 	e := across(t, link, result.IPv4)
@@ -130,7 +130,7 @@ func attempts(t *testing.T, measure func() (float64, float64), share float64) {
 }
 
 func TestIperf3CountsLostDatagramsWhenQuiet(t *testing.T) {
-	t.Parallel()
+	require.Quiet(t)
 	require.Tool(t, "iperf3")
 	e := across(t, 40*unit.Mbit, result.IPv6)
 	p := result.Params{Engine: "iperf3", Rate: 80 * unit.Mbit, Message: 1200, Family: result.IPv6}
@@ -151,6 +151,7 @@ func TestIperf3CountsLostDatagramsWhenQuiet(t *testing.T) {
 }
 
 func TestSockperfFindsWhatNetdeltaDoesWhenQuiet(t *testing.T) {
+	require.Quiet(t)
 	require.Tool(t, "sockperf")
 	e := across(t, 0, result.IPv4)
 	for i, name := range []string{"tcp-rr", "udp-rr"} {
@@ -178,6 +179,7 @@ func TestSockperfFindsWhatNetdeltaDoesWhenQuiet(t *testing.T) {
 
 // TestNetperfFindsWhatNetdeltaDoesWhenQuiet runs where somebody has installed it: Debian has no package of it in its main section.
 func TestNetperfFindsWhatNetdeltaDoesWhenQuiet(t *testing.T) {
+	require.Quiet(t)
 	require.Tool(t, "netperf")
 	require.Tool(t, "netserver")
 	e := across(t, 100*unit.Mbit, result.IPv4)

@@ -69,6 +69,7 @@ func (e ends) searches(t *testing.T, p result.Params, n int, span time.Duration)
 
 // TestSearchFindsTheLinkWhenQuiet: a token bucket on the link between the nodes is a known truth, whatever network lies over it.
 func TestSearchFindsTheLinkWhenQuiet(t *testing.T) {
+	require.Quiet(t)
 	const link, message = 500 * unit.Mbit, 1400
 	// Per datagram: UDP, IP and Ethernet, and what a vxlan network puts around that.
 	headers := map[string]float64{"host": 8 + 20 + 14, "vxlan": 8 + 20 + 14 + 50}

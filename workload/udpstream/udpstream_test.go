@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"netdelta/agent"
+	"netdelta/internal/require"
 	"netdelta/workload"
 	"netdelta/workload/udpstream"
 	"netdelta/workload/workloadtest"
@@ -20,4 +21,7 @@ func TestMain(m *testing.M) {
 
 func TestConformance(t *testing.T) { workloadtest.Run(t, udpstream.Workload()) }
 
-func TestSearchWhenQuiet(t *testing.T) { workloadtest.Search(t, udpstream.Workload()) }
+func TestSearchWhenQuiet(t *testing.T) {
+	require.Quiet(t)
+	workloadtest.Search(t, udpstream.Workload())
+}

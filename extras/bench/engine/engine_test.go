@@ -20,6 +20,7 @@ func TestMain(m *testing.M) {
 // TestAgreesWithOtherToolsWhenQuiet holds the engines against the plain loop, sockperf and iperf3 in the same pods: they
 // measure the same thing, so they must agree within what a busy machine does to them.
 func TestAgreesWithOtherToolsWhenQuiet(t *testing.T) {
+	require.Quiet(t)
 	require.Namespaces(t)
 	require.Tool(t, "gcc")
 	reference, err := compile(t.TempDir())
