@@ -268,8 +268,7 @@ const (
 const blockSize = 64 << 10
 
 // script takes the program to a folder of its own and runs it. It reads two lines: how many blocks come, and, when this end has
-// compared the hash, the order. At the end the folder is removed, unless a card is still to be put back of which it has the note. It asks a POSIX shell and dd, sha256sum, uname for
-// what every server has.
+// compared the hash, the order. At the end the folder is removed. It asks a POSIX shell and dd, sha256sum, uname for what every server has.
 func script(folder string, sudo bool) string {
 	as := ""
 	check := ":"
@@ -281,7 +280,7 @@ func script(folder string, sudo bool) string {
 d=%[1]s
 %[2]s
 mkdir "$d" || exit 1
-trap '[ -e "$d/%[9]s" ] || rm -rf "$d"' EXIT
+trap 'rm -rf "$d"' EXIT
 trap 'exit 1' HUP INT TERM PIPE
 set -- $SSH_CONNECTION
 echo "%[3]s $(uname -m) ${3:--}"
@@ -291,7 +290,7 @@ echo "%[6]s $(sha256sum <"$d/%[4]s")"
 IFS= read -r order || exit 1
 chmod 700 "$d/%[4]s"
 %[7]s"$d/%[4]s" %[8]s "$order"
-`, folder, check, sayReady, machine.AgentName, blockSize, sayHash, as, server.Verb, server.CardFile)
+`, folder, check, sayReady, machine.AgentName, blockSize, sayHash, as, server.Verb)
 	// Whatever the user's shell is, it hands this to a POSIX shell as one word: there is no quote in it but those replaced here.
 	return "exec sh -c " + testbed.Quoted(text)
 }
