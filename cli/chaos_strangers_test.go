@@ -69,7 +69,7 @@ func endlessServer(c *chaos) {
 	}
 	interrupting("doctor --testbed kubernetes").signalled(t, c.dir, []string{"KUBECONFIG=" + c.kubeconfigOf("slow", answers(1, time.Millisecond), "")}, func(started) bool { return len(called) > 0 })
 	began := time.Now()
-	e := finish(t, command(t, c.dir, atCluster(c.kubeconfigOf("fast", answers(1<<20, 0), ""))...)).want(t, statusFailed).says(t, "its answer has more than 128MiB", "is it an API server?")
+	e := finish(t, command(t, c.dir, atCluster(c.kubeconfigOf("fast", answers(1<<20, 0), ""))...)).want(t, statusFailed).says(t, "its answer has more than 128MiB", "is it the right server?")
 	c.ended(began)
 	_, c.said, _ = strings.Cut(strings.TrimSpace(e.stderr), "its ")
 }

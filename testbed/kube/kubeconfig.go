@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
-	"net/http"
 	"strings"
 	"time"
 
@@ -18,15 +16,14 @@ import (
 	"k8s.io/client-go/transport"
 
 	"netdelta/result"
+	"netdelta/testbed/kube/client"
 	"netdelta/unit"
 )
 
-// The greatest sizes of what is read of a cluster. A kubeconfig of hundreds of clusters has a few MiB, and the nodes of the largest cluster
-// fit into an answer.
+// The greatest sizes of files. A kubeconfig of hundreds of clusters has a few MiB.
 const (
 	kubeconfigMost = 16 * unit.MiB
 	namedMost      = unit.MiB // of a file that a kubeconfig names
-	answerMost     = 128 * unit.MiB
 )
 
 // kubeconfig loads the files that kubectl would, as its rules say. The library reads whatever it is given up to its end: a pipe is waited for, and
@@ -189,36 +186,5 @@ func (k *kubeconfig) secure(c *rest.Config) {
 		c.BearerToken = ""
 		c.Wrap(transport.ResettableTokenSourceWrapTransport(transport.NewCachedTokenSource(tokenFile(k.tokenFile))))
 	}
-	c.Wrap(func(base http.RoundTripper) http.RoundTripper { return bounded{base} })
-}
-
-// bounded has answers fail that do not end.
-type bounded struct{ base http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	a, err := b.base.RoundTrip(r)
-	if err == nil && a.StatusCode != http.StatusSwitchingProtocols {
-		a.Body = &boundedBody{ReadCloser: a.Body, left: int64(answerMost)}
-	}
-	return a, err
-}
-
-// WrappedRoundTripper is what the library asks for the connections.
-func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.base }
-
-// boundedBody is an answer that fails after so many bytes.
-type boundedBody struct {
-	io.ReadCloser
-	left int64
-}
-
-// Read implements io.Reader.
-func (b *boundedBody) Read(into []byte) (int, error) {
-	if b.left == 0 {
-		return 0, fmt.Errorf("its answer has more than %v, and no answer has: is it an API server?", answerMost)
-	}
-	n, err := b.ReadCloser.Read(into[:min(int64(len(into)), b.left)])
-	b.left -= int64(n)
-	return n, err
+	c.Wrap(client.Bounded)
 }

@@ -188,7 +188,7 @@ func TestAnswersWithoutEnd(t *testing.T) {
 	t.Cleanup(web.Close)
 	c, err := connectBy(t, config(web.URL, "", ""))
 	require.NoError(t, err)
-	if _, err := c.Meet(t.Context()); err == nil || !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "is it an API server?") {
+	if _, err := c.Meet(t.Context()); err == nil || !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "is it the right server?") {
 		t.Errorf("an answer without end: %v", err)
 	}
 }
