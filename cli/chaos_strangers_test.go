@@ -102,7 +102,7 @@ func endlessLogin(c *chaos) {
 	for _, prints := range []string{"exec yes", "exec cat /dev/zero"} {
 		e, _ := c.asServer(prints, "run", "--testbed", "ssh", "--nodes", "ssh:root@a,ssh:root@b", "--out", "run")
 		e.want(c.T, statusFailed).says(c.T, "set up root@a", "set up root@b", "there is no end to what it says at a login")
-		if c.took > 3*endsWithin {
+		if c.took > 10*endsWithin { // a server that ends in good order is waited for, for half a minute
 			c.Errorf("%s: it took %v", prints, c.took)
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"netdelta/internal/require"
 )
 
-// promptly is how soon a verb ends that can't go on, or is interrupted.
-const promptly = time.Second
+// promptly is how soon something is given up, on a machine that others keep busy. What is waited for instead never comes.
+const promptly = 5 * time.Second
 
 // config is a kubeconfig with one cluster and one user.
 func config(server, cluster, user string) string {
