@@ -70,6 +70,10 @@ func faults() []faultRow {
 		{"few network namespaces", named, fewNamespaces, onLab},
 		{"low memory", named, lowMemory, onLab},
 		{"no /proc", named, noProc, onLab},
+		{"a kubeconfig that never ends", named, endlessKubeconfig, onLab},
+		{"an API server that never stops answering", named, endlessServer, onLab},
+		{"a login that prints without end", named, endlessLogin, onLab},
+		{"a planted folder on a server", survived, plantedFolder, onLab},
 		{"the clock is set back and forth", survived, clockSteps, onlyGuest},
 	}
 }

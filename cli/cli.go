@@ -185,6 +185,10 @@ EXIT STATUS
 	for _, v := range program.Verbs(env.in, env.terminal, env.workloads) {
 		root.AddCommand(newSentCommand(v))
 	}
+	root.AddCommand(newSentCommand(program.Verb{
+		Name: kube.PluginVerb, Short: "Run a plugin that a kubeconfig names, and keep what it prints in bounds", Arguments: true,
+		Run: func(ctx context.Context, args []string) error { return kube.RunPlugin(ctx, args, os.Stdin, os.Stdout) },
+	}))
 	return root
 }
 

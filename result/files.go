@@ -28,6 +28,8 @@ type Files struct {
 	self *os.File // the folder itself
 	// reading are the journals of Stored, which stay open.
 	reading []*os.File
+	// private says that no file of another user is opened either.
+	private bool
 }
 
 // OpenFiles opens a folder. If there is none the error matches fs.ErrNotExist.
@@ -42,6 +44,41 @@ func OpenFiles(path string) (*Files, error) {
 		return nil, errors.Join(at(path, err), root.Close())
 	}
 	return &Files{path: path, root: root, self: self}, nil
+}
+
+// OpenPrivateFiles opens a folder only if it is this user's and no other user may look or write into it. It follows no link to it, and
+// opens no file in it that is another user's.
+func OpenPrivateFiles(path string) (*Files, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	self := os.NewFile(uintptr(fd), path)
+	info, err := self.Stat()
+	if err == nil && !IsPrivate(info) {
+		err = fmt.Errorf("%s must be a folder of this user that no other user can look into (mode 0700): remove it", path)
+	}
+	var root *os.Root
+	if err == nil {
+		root, err = os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd)) // what has its name by now may be another folder
+	}
+	if err != nil {
+		return nil, errors.Join(err, self.Close())
+	}
+	return &Files{path: path, root: root, self: self, private: true}, nil
+}
+
+// IsPrivate says whether a folder is this user's and no other user may look or write into it.
+func IsPrivate(info fs.FileInfo) bool {
+	return info.IsDir() && OwnerOf(info) == os.Geteuid() && info.Mode().Perm()&0o077 == 0
+}
+
+// OwnerOf is the number of the user whose file it is, -1 where that is not known.
+func OwnerOf(info fs.FileInfo) int {
+	if stat, is := info.Sys().(*syscall.Stat_t); is {
+		return int(stat.Uid)
+	}
+	return -1
 }
 
 // at gives an error of the file system the path that the user knows.
@@ -123,6 +160,9 @@ func (f *Files) open(file string, flag int) (*os.File, error) {
 	}
 	if err == nil {
 		err = ordinary(f.name(file), after)
+	}
+	if err == nil && f.private && OwnerOf(after) != os.Geteuid() {
+		err = fmt.Errorf("open %s: it is another user's", f.name(file))
 	}
 	if err != nil {
 		return nil, errors.Join(err, opened.Close())

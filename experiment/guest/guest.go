@@ -18,6 +18,7 @@ import (
 
 	"netdelta/experiment"
 	"netdelta/experiment/record"
+	"netdelta/internal/tail"
 	"netdelta/result"
 	"netdelta/testbed"
 )
@@ -329,10 +330,13 @@ func (r *outsideRun) refusal(err error) error {
 	return fmt.Errorf("begin the run in the guest: %w", err)
 }
 
+// lineMost bounds a message of a guest. One has a trial at most.
+const lineMost = 128 << 20
+
 // messages takes what the guest says: before the run has a record to the head, after it to the end.
 func (r *outsideRun) messages() error {
 	for r.record != nil || r.head == nil {
-		line, err := r.lines.ReadBytes('\n')
+		line, err := tail.Line(r.lines, lineMost)
 		if errors.Is(err, io.EOF) && len(line) == 0 {
 			return nil
 		}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/procfile"
+	"netdelta/result"
 )
 
 // Owner is one running program: its number, when it started, and where those two mean something.
@@ -240,12 +241,29 @@ func TempDirs() ([]string, error) {
 			continue
 		}
 		info, err := e.Info()
-		if err != nil || int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
+		if err != nil || result.OwnerOf(info) != os.Geteuid() {
 			continue
 		}
 		found = append(found, filepath.Join(os.TempDir(), e.Name()))
 	}
 	return found, nil
+}
+
+// RuntimeFolder is the place of a folder of this user's in which no other can have put anything, and which ends with the boot: below
+// $XDG_RUNTIME_DIR, for root below /run, and failing that in the folder for temporary files, with the user's number. Whoever opens it has to
+// look whose it is.
+func RuntimeFolder(getenv func(string) string, name string) string {
+	uid := os.Geteuid()
+	runtime := getenv("XDG_RUNTIME_DIR")
+	if uid == 0 {
+		// The variable depends on how root logged in; the place must not.
+		runtime = "/run"
+	}
+	// A user who became another one by su has the other's variable still.
+	if info, err := os.Stat(runtime); err == nil && filepath.IsAbs(runtime) && result.OwnerOf(info) == uid && unix.Access(runtime, unix.W_OK) == nil {
+		return filepath.Join(runtime, name)
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("%s-%d", name, uid))
 }
 
 // Peer is the process that made the socket at a connection's other end: its number, and a file descriptor by which the number can't

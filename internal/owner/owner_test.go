@@ -170,3 +170,23 @@ func TestProcessThatBeginsPrograms(t *testing.T) {
 		}
 	}
 }
+
+// FuzzParse: a mark that can be read is written again as it was, up to numbers that have zeros in front.
+func FuzzParse(f *testing.F) {
+	f.Add("01234567-4026531836-1-1")
+	f.Add("01234567-1-2-3-temporary")
+	f.Add("0123456-1-2-3")
+	f.Add("01234567-1--2-3")
+	f.Fuzz(func(t *testing.T, text string) {
+		o, err := owner.Parse(text)
+		if err != nil {
+			if o != (owner.Owner{}) {
+				t.Fatalf("%v, and %+v", err, o)
+			}
+			return
+		}
+		if again, err := owner.Parse(o.String()); err != nil || again != o || o.PID <= 0 {
+			t.Errorf("%q is %+v, and written again %+v, %v", text, o, again, err)
+		}
+	})
+}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/klauspost/compress/gzip" // four times as fast as the standard library's
 
+	"netdelta/internal/tail"
 	"netdelta/testbed/kube/inside"
 	"netdelta/unit"
 )
@@ -143,6 +144,10 @@ func (l *Launcher) send(ctx context.Context, at ContainerRef) (int, error) {
 	stop := context.AfterFunc(ctx, s.cut)
 	defer stop()
 	fail := func(err error) (int, error) {
+		if errors.Is(err, tail.ErrEndless) {
+			s.cut()
+			return 0, err
+		}
 		select {
 		case <-s.done: // and says why
 		case <-time.After(grace):
@@ -156,7 +161,7 @@ func (l *Launcher) send(ctx context.Context, at ContainerRef) (int, error) {
 		}
 		return 0, err
 	}
-	wants, err := s.stdout.ReadString('\n')
+	wants, err := tail.Line(s.stdout, lineMost)
 	if err != nil {
 		return fail(fmt.Errorf("the image needs a shell, cat and chmod: %w", err))
 	}
@@ -170,7 +175,7 @@ func (l *Launcher) send(ctx context.Context, at ContainerRef) (int, error) {
 		return fail(context.Cause(ctx))
 	}
 	content := l.program.plain
-	if strings.TrimSpace(wants) == wantsPacked {
+	if strings.TrimSpace(string(wants)) == wantsPacked {
 		content = l.program.packed
 	}
 	if _, err := s.Write(content); err != nil {

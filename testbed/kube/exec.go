@@ -41,6 +41,8 @@ const (
 	grace = 2 * time.Second
 	// stderrKept is how much of the end of standard error is kept.
 	stderrKept = 8 << 10
+	// lineMost bounds a line by which a program says that it has begun, and taskMost what a task says.
+	lineMost, taskMost = 64 << 10, 64 << 20
 )
 
 // errKilled says that a process was killed, errCut that its stream was lost. A stream that was cut and whose pod is not
@@ -232,7 +234,7 @@ func greet(ctx context.Context, c *Cluster, at ContainerRef, argv []string) (*st
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { s.cancel(errKilled) })
-	line, err := s.stdout.ReadBytes('\n')
+	line, err := tail.Line(s.stdout, lineMost)
 	stop()
 	if err == nil {
 		s.pid, err = started(line)
@@ -335,7 +337,10 @@ func runOnce(ctx context.Context, c *Cluster, at ContainerRef, argv []string) ([
 	stop := context.AfterFunc(ctx, s.cut)
 	defer stop()
 	_ = s.stdin.Close() // it never fails
-	out, readErr := io.ReadAll(s.stdout)
+	out, readErr := tail.All(s.stdout, taskMost)
+	if errors.Is(readErr, tail.ErrEndless) {
+		s.cut()
+	}
 	err = errors.Join(s.Wait(), readErr)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = fmt.Errorf("%s: %w", s.what, cause)
@@ -368,7 +373,11 @@ func listen(ctx context.Context, c *Cluster, at ContainerRef, port uint16) (*str
 	}
 	stop := context.AfterFunc(ctx, s.cut)
 	defer stop()
-	if _, err := s.stdout.ReadString('\n'); err != nil {
+	if _, err := tail.Line(s.stdout, lineMost); err != nil {
+		if errors.Is(err, tail.ErrEndless) {
+			s.cut()
+			return nil, fmt.Errorf("listen on port %d: %w", port, err)
+		}
 		return nil, fmt.Errorf("listen on port %d: %w", port, s.lost())
 	}
 	return s, nil

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"testing"
@@ -15,6 +16,8 @@ func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 2 && os.Args[1] == inside.Verb:
 		end(inside.Do(os.Args[2:]))
+	case len(os.Args) > 1 && os.Args[1] == PluginVerb:
+		end(RunPlugin(context.Background(), os.Args[2:], os.Stdin, os.Stdout))
 	case len(os.Args) > 1 && os.Args[1] == nodeagent.Verb:
 		end(nodeagent.Serve(os.Stdin, os.Stdout))
 	}

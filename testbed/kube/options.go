@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -198,15 +199,14 @@ const (
 // Connect reads the kubeconfig. It does not ask the API server anything. The error matches ErrNoCluster where there is no
 // kubeconfig, or none with a cluster in it.
 func Connect(c Config) (*Cluster, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = c.Kubeconfig
+	files := newKubeconfig(c.Kubeconfig, c.Context)
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.Context}
 	overrides.Context.Namespace = c.Namespace
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(files, overrides)
 
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) || errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%w: no kubeconfig names one: looked at %s; give --kubeconfig or set KUBECONFIG", ErrNoCluster, strings.Join(places(rules), ", "))
+		return nil, fmt.Errorf("%w: no kubeconfig names one: looked at %s; give --kubeconfig or set KUBECONFIG", ErrNoCluster, strings.Join(files.GetLoadingPrecedence(), ", "))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
@@ -214,7 +214,18 @@ func Connect(c Config) (*Cluster, error) {
 	config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
 	// The library would print warnings of the API server to standard error, as they are: Pod Security of level "warn" for each pod.
 	config.WarningHandler = rest.NoWarnings{}
-	api, err := client.New(config, nil)
+	config.UserAgent = rest.DefaultKubernetesUserAgent()
+	files.secure(config)
+	err = wrapPlugin(config)
+	var web *http.Client
+	if err == nil {
+		web, err = rest.HTTPClientFor(config)
+	}
+	var api *client.API
+	if err == nil {
+		web.Transport = abandoning{web.Transport}
+		api, err = client.New(config, web)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("prepare to speak to the cluster at %s: %w", config.Host, err)
 	}
@@ -235,14 +246,6 @@ const inCluster = "in-cluster"
 
 // InKubeconfig says whether Name is a context of a kubeconfig.
 func (c *Cluster) InKubeconfig() bool { return c.Name != inCluster }
-
-// places are the files that rules look at.
-func places(rules *clientcmd.ClientConfigLoadingRules) []string {
-	if rules.ExplicitPath != "" {
-		return []string{rules.ExplicitPath}
-	}
-	return rules.Precedence
-}
 
 // ErrUnreachable is matched by the errors of an API server that does not answer, or does not let the user in.
 var ErrUnreachable = errors.New("the cluster can't be asked")

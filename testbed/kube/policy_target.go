@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"netdelta/internal/gather"
+	"netdelta/internal/tail"
 	"netdelta/testbed"
 	"netdelta/testbed/kube/inside"
 )
@@ -157,9 +158,9 @@ func (g *PolicyTarget) probe(ctx context.Context, v inside.Probing) (*watch, err
 	w := &watch{stream: s, turns: make(chan testbed.Turn, 1024), clocks: make(chan testbed.Turn, 1), lost: make(chan struct{})}
 	go func() {
 		defer close(w.lost)
-		for d := json.NewDecoder(s); ; {
+		for {
 			var t testbed.Turn
-			if d.Decode(&t) != nil {
+			if line, err := tail.Line(s.stdout, lineMost); err != nil || json.Unmarshal(line, &t) != nil {
 				return
 			}
 			if t.Answered != 0 {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"netdelta/internal/tail"
 	"netdelta/testbed"
 	"netdelta/testbed/servers/server"
 )
@@ -41,6 +42,9 @@ type Link interface {
 // Silence is how long a connection may be half open unless it is said otherwise.
 const Silence = 40 * time.Second
 
+// LastWords is how much a supervisor may say after the end of its input.
+const LastWords = 8 << 20
+
 // Leave is how long a supervisor with an order may take to give back everything.
 func Leave(o server.Order) time.Duration { return cmp.Or(o.Silence, Silence) * 3 / 4 }
 
@@ -69,9 +73,12 @@ func (c *conversation) Read(b []byte) (int, error) { return c.in.Read(b) }
 // Close implements io.Closer.
 func (c *conversation) Close() error { return c.CloseWrite() }
 
+// answerMost bounds what a supervisor says of its machine.
+const answerMost = 4 << 20
+
 // answer reads the first line that the supervisor writes.
 func (c *conversation) answer(into any) error {
-	line, err := c.in.ReadBytes('\n')
+	line, err := tail.Line(c.in, answerMost)
 	if errors.Is(err, io.EOF) {
 		return errors.New("the connection ended")
 	}

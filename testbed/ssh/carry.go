@@ -149,7 +149,11 @@ func (o Options) begin(ctx context.Context, n Node, order server.Order) (l *link
 
 // send follows the script on the server.
 func (l *link) send(o Options, order server.Order) error {
+	late := time.AfterFunc(loginWithin, func() { _ = l.cmd.Process.Kill() })
 	ready, err := l.await(sayReady)
+	if !late.Stop() {
+		err = fmt.Errorf("its login did not come to an end within %s", loginWithin)
+	}
 	if err != nil {
 		return err
 	}
@@ -198,21 +202,34 @@ func (l *link) send(o Options, order server.Order) error {
 	return err
 }
 
-// loginMost bounds what a login may print before the script's line.
-const loginMost = 1000
+const (
+	// loginMost bounds what a login may print before the script's line, in bytes, and loginWithin how long it may take.
+	loginMost   = 256 << 10
+	loginWithin = 2 * time.Minute
+	// loginShown is how much of the beginning and of the end of that an error has.
+	loginShown = 48
+)
 
 // await reads lines up to one that begins with a word, and returns the words after it.
 func (l *link) await(word string) ([]string, error) {
-	for range loginMost {
-		line, err := l.out.ReadString('\n')
+	said, last := 0, tail.New(loginShown)
+	var first []byte
+	for {
+		line, err := tail.Line(l.out, loginMost-said)
+		if fields := strings.Fields(string(line)); err == nil && len(fields) > 0 && fields[0] == word {
+			return fields[1:], nil
+		}
+		said += len(line)
+		first = append(first, line[:min(len(line), loginShown-len(first))]...)
+		_, _ = last.Write(line) // it never fails
+		if errors.Is(err, tail.ErrEndless) {
+			return nil, fmt.Errorf("%w at a login: %d KiB begin with %q and end with %q; have what the shell starts with there say nothing where there is no terminal",
+				tail.ErrEndless, said>>10, first, last)
+		}
 		if err != nil {
 			return nil, errors.New("the connection ended")
 		}
-		if fields := strings.Fields(line); len(fields) > 0 && fields[0] == word {
-			return fields[1:], nil
-		}
 	}
-	return nil, fmt.Errorf("it prints more than %d lines at a login", loginMost)
 }
 
 // Read implements io.Reader.
@@ -232,7 +249,10 @@ func (l *link) Close() (err error) {
 	l.close.Do(func() {
 		_ = l.in.Close()
 		go func() {
-			_, _ = io.Copy(io.Discard, l.pipe) // else it may wait for us
+			// Else it may wait for us. What goes on talking is no supervisor that ends.
+			if n, _ := io.CopyN(io.Discard, l.pipe, servers.LastWords); n == servers.LastWords {
+				_ = l.cmd.Process.Kill()
+			}
 		}()
 		select {
 		case <-l.ended:
@@ -268,8 +288,7 @@ const (
 const blockSize = 64 << 10
 
 // script takes the program to a folder of its own and runs it. It reads two lines: how many blocks come, and, when this end has
-// compared the hash, the order. At the end the folder is removed, unless a card is still to be put back of which it has the note. It asks a POSIX shell and dd, sha256sum, uname for
-// what every server has.
+// compared the hash, the order. At the end the folder is removed. It asks a POSIX shell and dd, sha256sum, uname for what every server has.
 func script(folder string, sudo bool) string {
 	as := ""
 	check := ":"
@@ -281,7 +300,7 @@ func script(folder string, sudo bool) string {
 d=%[1]s
 %[2]s
 mkdir "$d" || exit 1
-trap '[ -e "$d/%[9]s" ] || rm -rf "$d"' EXIT
+trap 'rm -rf "$d"' EXIT
 trap 'exit 1' HUP INT TERM PIPE
 set -- $SSH_CONNECTION
 echo "%[3]s $(uname -m) ${3:--}"
@@ -291,13 +310,16 @@ echo "%[6]s $(sha256sum <"$d/%[4]s")"
 IFS= read -r order || exit 1
 chmod 700 "$d/%[4]s"
 %[7]s"$d/%[4]s" %[8]s "$order"
-`, folder, check, sayReady, machine.AgentName, blockSize, sayHash, as, server.Verb, server.CardFile)
+`, folder, check, sayReady, machine.AgentName, blockSize, sayHash, as, server.Verb)
 	// Whatever the user's shell is, it hands this to a POSIX shell as one word: there is no quote in it but those replaced here.
 	return "exec sh -c " + testbed.Quoted(text)
 }
 
 // Fail implements servers.Link, with what ssh and the server said.
 func (l *link) Fail(doing string, err error) error {
+	if errors.Is(err, tail.ErrEndless) {
+		_ = l.cmd.Process.Kill() // it would not end by the end of its input
+	}
 	if closed := l.Close(); !errors.Is(err, errKilled) {
 		err = errors.Join(err, ignoreClosed(closed))
 	}

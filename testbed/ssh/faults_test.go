@@ -58,6 +58,13 @@ func TestFaults(t *testing.T) {
 			f.on(t, 1, `umount "$(readlink -f "$(command -v sha256sum)")"; rm /run/sum`)
 		}
 	}
+	chatty := func(on bool) { // its shell talks before anything else, and does not stop
+		if on {
+			f.on(t, 1, `printf '#!/bin/sh\necho welcome; exec yes\n' >/run/chatty; chmod 755 /run/chatty; sed 's#^root:.*#root:x:0:0::/root:/run/chatty#' /etc/passwd >/run/passwd; mount --bind /run/passwd /etc/passwd`)
+		} else {
+			f.on(t, 1, "umount /etc/passwd; rm /run/passwd /run/chatty")
+		}
+	}
 	for _, c := range []struct {
 		name   string
 		change func(*ssh.Options)
@@ -71,6 +78,7 @@ func TestFaults(t *testing.T) {
 		{"no login", func(o *ssh.Options) { o.Command = append(o.Command, "-o", "PubkeyAuthentication=no") }, nil, 0, []string{"Permission denied", "ssh-copy-id"}},
 		{"no sudo", func(o *ssh.Options) { o.Nodes[1].Host, o.Sudo = "daemon@"+f.names[1], true }, user, 2, []string{"daemon@" + f.names[1], "sudo -n is refused", "name a user who is root"}},
 		{"damaged", func(*ssh.Options) {}, damaging, 0, []string{f.names[1], "arrived damaged"}},
+		{"endless login", func(*ssh.Options) {}, chatty, 2, []string{f.names[1], "no end to what it says at a login", `begin with "welcome`}},
 		{"full disk", func(*ssh.Options) {}, full, 2, []string{f.names[1], "No space left on device", "free 20 MB"}},
 		{"other version", func(o *ssh.Options) { o.Program = func(string) (string, error) { return old, nil } }, nil, 0, []string{f.names[0], f.names[1], "another version"}},
 		{"no such card", func(o *ssh.Options) { o.NIC = servers.NIC{Mode: "take", Card: "eth7"} }, nil, 0, []string{"no card eth7", "eth0, eth1, eth2"}},

@@ -155,7 +155,7 @@ func (g *guests) on(t *testing.T, n int, command string) string {
 func (g *guests) state(t *testing.T, n int) string {
 	t.Helper()
 	return g.on(t, n, `ip -d link | grep -v promiscuity; ip -4 addr | grep inet; ip route show table all | grep -v 'fe80\|ff00' | sort
-cat /sys/class/net/data/device/sriov_numvfs; ls /tmp; ps | grep -c '[n]etdelta-agent'; true`)
+cat /sys/class/net/data/device/sriov_numvfs; ls /tmp; ls -A /run/netdelta-servers 2>/dev/null; ps | grep -c '[n]etdelta-agent'; true`)
 }
 
 // unchanged fails where a guest is not what it was. Guests are emulated, and time passes in them as outside: how soon servers are what they

@@ -296,9 +296,17 @@ func TestRecipe(t *testing.T) {
 	if out := said(recipe(t, "docs/servers.md", "netdelta doctor --testbed ssh")); !strings.Contains(out, "take:eth1 works") {
 		t.Errorf("the doctor says %s", out)
 	}
-	f.on(t, 1, "mkdir -m 700 /tmp/netdelta-left && printf 00000000-1-1-1 >/tmp/netdelta-left/owner") // as of a boot before
-	if out := said(recipe(t, "docs/servers.md", "netdelta cleanup --nodes")); !strings.Contains(out, "removed directory /tmp/netdelta-left") {
+	const left = "/tmp/netdelta-00112233445566aa"
+	f.on(t, 1, "mkdir -m 700 "+left+" && printf 00000000-1-1-1 >"+left+"/owner") // as of a boot before
+	// Any user of the server may have made this one, and wants root to write a file.
+	const planted = "/tmp/netdelta-00112233445566bb"
+	f.on(t, 1, "echo precious >/run/precious; mkdir -m 700 "+planted+" && printf 00000000-1-1-1 >"+planted+"/owner && "+
+		`printf '[{"name":"eth9/0","made":"/run/precious"}]' >`+planted+"/card.json && chown -R daemon: "+planted)
+	if out := said(recipe(t, "docs/servers.md", "netdelta cleanup --nodes")); !strings.Contains(out, "removed directory "+left) || strings.Contains(out, planted) {
 		t.Errorf("the cleanup says %s", out)
+	}
+	if got := f.on(t, 1, "cat /run/precious; rm -r "+planted); got != "precious\n" {
+		t.Errorf("a file that another user named is %q", got)
 	}
 	f.unchanged(t, before, 10*time.Second)
 }

@@ -309,7 +309,7 @@ func (f *farm) state(t *testing.T, server int) string {
 		}
 		return nil
 	}))
-	return offloads + f.on(t, server, `ip -d link | sed 's/ promiscuity.*//'; ip -4 addr | grep -v valid_lft; ip route show table all | grep -v fe80 | sort; grep -rs . /proc/sys/net/ipv[46]/conf | grep -v -E 'stable_secret|use_tempaddr' | sort; ls /tmp | grep netdelta-; ps -e -o args | grep -c '[n]etdelta-agent'; true`)
+	return offloads + f.on(t, server, `ip -d link | sed 's/ promiscuity.*//'; ip -4 addr | grep -v valid_lft; ip route show table all | grep -v fe80 | sort; grep -rs . /proc/sys/net/ipv[46]/conf | grep -v -E 'stable_secret|use_tempaddr' | sort; ls -A /tmp /run/netdelta-servers 2>/dev/null | grep netdelta-[0-9a-f]; ps -e -o args | grep -c '[n]etdelta-agent'; true`)
 }
 
 // unchanged fails where a server is not soon what it was.

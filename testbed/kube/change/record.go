@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
-
 	"netdelta/internal/gather"
 	"netdelta/internal/owner"
 	"netdelta/result"
@@ -254,20 +252,18 @@ func (c *Changer) sameContext(change testbed.Change) error {
 	if wanted == "" {
 		return nil
 	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = c.options.Config.Kubeconfig
-	raw, err := rules.Load()
+	current, err := kube.CurrentContext(c.options.Config.Kubeconfig)
 	if err != nil {
-		return fmt.Errorf("read the kubeconfig: %w", err)
+		return err
 	}
-	if raw.CurrentContext == wanted {
+	if current == wanted {
 		return nil
 	}
 	for _, actions := range [][]testbed.Action{change.Apply, change.Ready, change.Restore} {
 		for _, a := range actions {
 			if len(a.Command) > 0 {
 				return fmt.Errorf("%s changes the cluster by commands, which would speak to context %q of the kubeconfig, not to %q; make it the current one: kubectl config use-context %s",
-					testbed.ChangedFor(change.Network), raw.CurrentContext, wanted, testbed.Quoted(wanted))
+					testbed.ChangedFor(change.Network), current, wanted, testbed.Quoted(wanted))
 			}
 		}
 	}

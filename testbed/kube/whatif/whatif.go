@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"netdelta/internal/tail"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -272,7 +273,11 @@ func (l *link) Read(b []byte) (int, error) {
 func (l *link) Close() error {
 	l.close.Do(func() {
 		_ = l.CloseWrite() // it never fails
-		go func() { _, _ = io.Copy(io.Discard, l.Conversation) }()
+		go func() {
+			if n, _ := io.CopyN(io.Discard, l.Conversation, servers.LastWords); n == servers.LastWords {
+				_ = l.Kill() // it goes on talking
+			}
+		}()
 		select {
 		case <-l.Ended():
 			l.err = l.Wait()
@@ -285,6 +290,9 @@ func (l *link) Close() error {
 
 // Fail implements servers.Link.
 func (l *link) Fail(doing string, err error) error {
+	if errors.Is(err, tail.ErrEndless) {
+		err = errors.Join(err, l.Kill()) // it would not end by the end of its input
+	}
 	if closed := l.Close(); closed != nil && !errors.Is(err, closed) {
 		err = fmt.Errorf("%w: %w", err, closed)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netdelta/internal/owner"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab/rootless"
@@ -41,7 +42,7 @@ const (
 func OpenFolder(getenv func(string) string) (*Folder, error) {
 	path := getenv(Variable)
 	if path == "" {
-		path = usual(getenv)
+		path = owner.RuntimeFolder(getenv, "netdelta")
 	}
 	path, err := filepath.Abs(path) // the keeper works in another folder
 	if err != nil {
@@ -61,36 +62,13 @@ func (f *Folder) make() error {
 	return private(f.path)
 }
 
-// usual is the place for the labs of a user who names none.
-func usual(getenv func(string) string) string {
-	const name = "netdelta"
-	uid := os.Geteuid()
-	runtime := getenv("XDG_RUNTIME_DIR")
-	if uid == 0 {
-		// The variable depends on how root logged in; the place must not.
-		runtime = "/run"
-	}
-	// A user who became another one by su has the other's variable still.
-	if info, err := os.Stat(runtime); err == nil && filepath.IsAbs(runtime) && ownerOf(info) == uid && unix.Access(runtime, unix.W_OK) == nil {
-		return filepath.Join(runtime, name)
-	}
-	return filepath.Join(os.TempDir(), fmt.Sprintf("%s-%d", name, uid))
-}
-
-func ownerOf(info fs.FileInfo) int {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return int(st.Uid)
-	}
-	return -1
-}
-
 // private refuses a folder that others can have put things into.
 func private(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return fmt.Errorf("look at the folder of labs: %w", err)
 	}
-	if !info.IsDir() || ownerOf(info) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 {
+	if !result.IsPrivate(info) {
 		return fmt.Errorf("the folder of labs %s must be a folder of this user's that no other user can look into (mode 0700): "+
 			"remove it, or name another in the variable %s", path, Variable)
 	}

@@ -4,9 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -14,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netdelta/internal/netns"
+	"netdelta/result"
+	"netdelta/unit"
 )
 
 // give gives the node its devices. The function that is returned puts back what the server had, and is called also after a failure.
@@ -32,7 +33,7 @@ func (o Order) give(own, node *netns.Namespace, cards []string) (back func() err
 			if failed != nil {
 				return failed
 			}
-			return os.Remove(filepath.Join(o.Folder, CardFile))
+			return o.notes.Remove(cardFile)
 		}
 		mtu := Jumbo
 		if o.Mode == VF {
@@ -157,16 +158,35 @@ func (o Order) take(own *netns.Namespace, cards []string) (all []taken, err erro
 	return all, err
 }
 
-// note writes into the supervisor's folder what the cards are like.
+// noteMost bounds a supervisor's notes. A card has few addresses; a router may have a million routes over it.
+const noteMost = 256 * unit.MiB
+
+// note writes into the supervisor's notes what the cards are like.
 func (o Order) note(all ...taken) error {
 	text, err := json.Marshal(all)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(o.Folder, CardFile), text, 0o600)
+		err = write(o.notes, cardFile, text)
 	}
 	if err != nil {
 		return fmt.Errorf("note what the cards are like that are taken: %w", err)
 	}
 	return nil
+}
+
+// parseNote reads what note has written.
+func parseNote(text []byte) (all []taken, err error) {
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("read what cards were like: %w", err)
+	}
+	return all, nil
+}
+
+// write puts a text into a file of the notes.
+func write(notes *result.Files, file string, text []byte) error {
+	return notes.Replace(file, 0o600, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
 }
 
 // noted is what a card of the calling thread's namespace is like.

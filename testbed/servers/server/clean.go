@@ -5,7 +5,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,10 +15,12 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"netdelta/internal/machine"
 	"netdelta/internal/netns"
 	"netdelta/internal/owner"
+	"netdelta/result"
 	"netdelta/testbed/lab"
 )
 
@@ -31,73 +32,104 @@ type Cleaned struct {
 // abandoned is how old a folder is that no supervisor was started in: sending the program takes less.
 const abandoned = 10 * time.Minute
 
-// clean puts back what killed supervisors left, but for the folder of this one.
-func clean(ctx context.Context, mine string) (done Cleaned, err error) {
+// clean puts back what killed supervisors left, but for the one with these notes. Older versions kept their notes in the folders of the
+// programs: anybody can make folders there, and so nothing is read from one that is not this user's alone.
+func clean(ctx context.Context, mine *result.Files) (done Cleaned, err error) {
 	orphans, err := lab.Cleanup(ctx)
 	for _, o := range orphans {
 		done.Removed = append(done.Removed, o.String())
 	}
-	folders, failed := filepath.Glob(filepath.Join(Parent, Prefix+"*"))
-	err = errors.Join(err, failed)
-	for _, f := range folders {
-		if f == mine || !left(f) {
-			continue
-		}
-		what, failed := putBack(f)
-		if err = errors.Join(err, failed); failed == nil {
-			done.Removed = append(done.Removed, what...)
+	for _, parent := range []string{filepath.Dir(mine.Dir()), Parent} {
+		folders, failed := filepath.Glob(filepath.Join(parent, Prefix+"*"))
+		err = errors.Join(err, failed)
+		for _, path := range folders {
+			if path == mine.Dir() || !isSession(filepath.Base(path)) {
+				continue
+			}
+			what, failed := cleanFolder(path)
+			done.Removed, err = append(done.Removed, what...), errors.Join(err, failed)
 		}
 	}
 	return done, err
 }
 
+// cleanFolder puts back what the supervisor of a folder left, if it has certainly died, and removes its folders.
+func cleanFolder(path string) (done []string, err error) {
+	f, err := result.OpenPrivateFiles(path)
+	if err != nil {
+		return nil, nil // it is none of ours
+	}
+	defer func() { _ = f.Close() }() // nothing was written by it
+	if !left(f) {
+		return nil, nil
+	}
+	if done, err = putBack(f); err != nil {
+		return done, err
+	}
+	return append(done, "directory "+path), errors.Join(os.RemoveAll(path), os.RemoveAll(programs(path)))
+}
+
+// programs is the folder of a supervisor's program, by the one of its notes.
+func programs(notes string) string { return filepath.Join(Parent, filepath.Base(notes)) }
+
 // left says whether a folder is one whose supervisor has certainly died.
-func left(folder string) bool {
-	about, err := os.Lstat(folder)
-	if err != nil || !about.IsDir() || about.Mode().Perm()&0o077 != 0 {
+func left(f *result.Files) bool {
+	mark, err := f.Read(ownerFile, noteMost)
+	if err == nil {
+		who, err := owner.Parse(string(mark))
+		return err == nil && who.Dead()
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
-	mark, err := os.ReadFile(filepath.Join(folder, ownerFile))
+	about, err := os.Lstat(f.Dir())
+	return err == nil && time.Since(about.ModTime()) > abandoned && !runs(f)
+}
+
+// runs says whether a supervisor runs of which the program is in a folder, which has a lock on it, or is about to: it is being sent.
+func runs(f *result.Files) bool {
+	program, err := f.Open(machine.AgentName)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	defer func() { _ = program.Close() }() // with the lock
+	about, err := program.Stat()
+	return err != nil || time.Since(about.ModTime()) < abandoned || unix.Flock(int(program.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
+}
+
+// putBack makes the cards what they were that a supervisor had taken.
+func putBack(f *result.Files) (done []string, err error) {
+	text, err := f.Read(cardFile, noteMost)
 	if errors.Is(err, fs.ErrNotExist) {
-		_, missing := os.Stat(filepath.Join(folder, machine.AgentName))
-		return missing == nil && time.Since(about.ModTime()) > abandoned
+		return nil, nil
 	}
 	if err != nil {
-		return false
+		return nil, err
 	}
-	who, err := owner.Parse(string(mark))
-	return err == nil && who.Dead()
+	all, err := parseNote(text)
+	if err != nil {
+		return nil, err
+	}
+	own, err := netns.Own()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = own.Close() }()
+	for _, t := range all {
+		if failed := t.giveBack(own, nil); failed != nil {
+			err = errors.Join(err, failed) // the other cards go back all the same
+			continue
+		}
+		done = append(done, "card "+t.Name+", as it was")
+	}
+	return done, err
 }
 
-// putBack makes the cards what they were that a supervisor had taken, and removes its folder.
-func putBack(folder string) (done []string, err error) {
-	text, err := os.ReadFile(filepath.Join(folder, CardFile))
-	if err == nil {
-		var all []taken
-		if err := json.Unmarshal(text, &all); err != nil {
-			return nil, fmt.Errorf("read what cards were like: %w", err)
-		}
-		own, err := netns.Own()
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = own.Close() }()
-		for _, t := range all {
-			if failed := t.giveBack(own, nil); failed != nil {
-				err = errors.Join(err, failed) // the other cards go back all the same
-				continue
-			}
-			done = append(done, "card "+t.Name+", as it was")
-		}
-		if err != nil {
-			return done, err
-		}
-	}
-	return append(done, "directory "+folder), os.RemoveAll(folder)
-}
+// sys is where the kernel has its devices.
+const sys = "/sys"
 
 // device is the folder with the files of a card's driver.
-func device(card string) string { return filepath.Join("/sys/class/net", card, "device") }
+func device(card string) string { return filepath.Join(sys, "class/net", card, "device") }
 
 // number reads a file that holds one; it is 0 where there is none.
 func number(file string) int {
@@ -112,10 +144,28 @@ func number(file string) int {
 // functionsOf is how many virtual functions a card can have.
 func functionsOf(card string) int { return number(filepath.Join(device(card), "sriov_totalvfs")) }
 
-// makeFunctions has a card have so many virtual functions.
+// functionsFile is the file of a card by which it is told how many virtual functions it has.
+const functionsFile = "sriov_numvfs"
+
+// makeFunctions has a card have so many virtual functions. Its file may have been read from a note: nothing outside of /sys is written.
 func makeFunctions(file string, count int) error {
-	if err := os.WriteFile(file, []byte(strconv.Itoa(count)), 0); err != nil {
-		return fmt.Errorf("make %d virtual functions: %w", count, err)
+	fail := func(err error) error { return fmt.Errorf("make %d virtual functions: %w", count, err) }
+	name, inside := strings.CutPrefix(file, sys+"/")
+	if !inside || filepath.Clean(file) != file || filepath.Base(file) != functionsFile {
+		return fail(fmt.Errorf("%q is no file of a card below %s", file, sys))
+	}
+	root, err := os.OpenRoot(sys)
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = root.Close() }() // nothing was written by it
+	opened, err := root.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return fail(err)
+	}
+	_, err = opened.WriteString(strconv.Itoa(count))
+	if err = errors.Join(err, opened.Close()); err != nil {
+		return fail(err)
 	}
 	return nil
 }
@@ -133,7 +183,7 @@ func (o Order) function(card string) (t taken, err error) {
 	if err != nil {
 		return fail(err)
 	}
-	most, file := functionsOf(card), filepath.Join(folder, "sriov_numvfs")
+	most, file := functionsOf(card), filepath.Join(folder, functionsFile)
 	if o.Function >= most {
 		return fail(fmt.Errorf("it can have %d", most))
 	}
@@ -144,7 +194,7 @@ func (o Order) function(card string) (t taken, err error) {
 			return fail(err)
 		}
 		if err := makeFunctions(file, o.Function+1); err != nil {
-			return fail(errors.Join(err, os.Remove(filepath.Join(o.Folder, CardFile))))
+			return fail(errors.Join(err, o.notes.Remove(cardFile)))
 		}
 	} else if o.Function >= there {
 		return fail(fmt.Errorf("it has %d, numbered from 0: name one of these", there))
@@ -162,7 +212,7 @@ func (o Order) function(card string) (t taken, err error) {
 		return t, nil
 	}
 	if made != "" {
-		err = errors.Join(err, makeFunctions(made, 0), os.Remove(filepath.Join(o.Folder, CardFile)))
+		err = errors.Join(err, makeFunctions(made, 0), o.notes.Remove(cardFile))
 	}
 	return fail(err)
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,9 +17,12 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"netdelta/internal/netns"
 	"netdelta/internal/owner"
 	"netdelta/network"
+	"netdelta/result"
 	"netdelta/testbed/joined"
 )
 
@@ -72,7 +76,8 @@ const (
 // Order is what a supervisor is told.
 type Order struct {
 	Do string `json:"do"`
-	// Folder is the private folder that the program was sent to, or that is made where it came another way. It is removed at the end.
+	// Folder is the private folder that the program was sent to, if it was; it is removed at the end. The folder of the supervisor's notes has
+	// the same name.
 	Folder string `json:"folder"`
 	// Mode and Card say how the node gets its cards, of which Card may name several (Cards). Where Card is "", it is the card with the
 	// address Address, by which the server was reached. Function is the number of the card's virtual function.
@@ -86,19 +91,53 @@ type Order struct {
 	Peers []string `json:"peers,omitempty"`
 	// Silence is how long the controller may be silent, which asks more often than that. After it the connection is half open.
 	Silence time.Duration `json:"silence"`
+
+	notes *result.Files // what has to be known when the supervisor is killed
 }
 
-// Parent is where the folders of supervisors are, and Prefix begins their names.
+// Parent is where the programs of supervisors are sent to, each to a folder of its own: others may make folders there, too. Prefix begins
+// their names, and sessionLength hexadecimal digits follow.
 const (
-	Parent = "/tmp"
-	Prefix = "netdelta-"
+	Parent        = "/tmp"
+	Prefix        = "netdelta-"
+	sessionLength = 16
 )
 
-// ownerFile has the mark of the supervisor.
-const ownerFile = "owner"
+// isSession says whether a folder's name is one that a supervisor has: other parts of netdelta have folders in the same places.
+func isSession(name string) bool {
+	digits, is := strings.CutPrefix(name, Prefix)
+	_, err := hex.DecodeString(digits)
+	return is && err == nil && len(digits) == sessionLength
+}
 
-// CardFile is the file of the folder that says what the cards were like that the supervisor took.
-const CardFile = "card.json"
+// The files of a supervisor's notes.
+const (
+	ownerFile = "owner"     // the mark of the supervisor
+	cardFile  = "card.json" // what the cards were like that it took
+)
+
+// notesFolder is where supervisors of this user have the folders of their notes: no other user can write there.
+func notesFolder() string { return owner.RuntimeFolder(os.Getenv, "netdelta-servers") }
+
+// openNotes makes the folder of a supervisor's notes.
+func openNotes(name string) (*result.Files, error) {
+	parent := notesFolder()
+	path := filepath.Join(parent, name)
+	err := os.Mkdir(parent, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		err = nil
+	}
+	if err == nil {
+		var above *result.Files // else another user could have made it
+		if above, err = result.OpenPrivateFiles(parent); err == nil {
+			err = errors.Join(os.Mkdir(path, 0o700), above.Close())
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a private folder: %w", err)
+	}
+	return result.OpenPrivateFiles(path)
+}
 
 // grace is how long a node has to give back what it has when it is told to end.
 const grace = 15 * time.Second
@@ -119,17 +158,27 @@ func Do(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal([]byte(args[0]), &o); err != nil {
 		return fmt.Errorf("read the order: %w; use the same netdelta on both sides", err)
 	}
-	if filepath.Dir(o.Folder) != Parent || !strings.HasPrefix(filepath.Base(o.Folder), Prefix) {
+	if filepath.Dir(o.Folder) != Parent || !isSession(filepath.Base(o.Folder)) {
 		return fmt.Errorf("the folder %q is not one that netdelta makes", o.Folder)
 	}
-	if err := os.Mkdir(o.Folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("make a private folder: %w", err)
+	program, err := os.Open("/proc/self/exe")
+	if err == nil {
+		defer func() { _ = program.Close() }()
+		err = unix.Flock(int(program.Fd()), unix.LOCK_SH) // a cleanup sees by it that the program is used
 	}
+	if err != nil {
+		return fmt.Errorf("lock the program: %w", err)
+	}
+	if o.notes, err = openNotes(filepath.Base(o.Folder)); err != nil {
+		return err
+	}
+	defer func() { _ = o.notes.Close() }() // each file in it is closed
 	// A connection that is cut must not end this before all is put back.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
-	err := o.carryOut(ctx, in, out)
-	if _, missing := os.Lstat(filepath.Join(o.Folder, CardFile)); missing == nil {
-		return err // cleanup may put the card back
+	err = o.carryOut(ctx, in, out)
+	path := o.notes.Dir()
+	if _, missing := os.Lstat(filepath.Join(path, cardFile)); missing != nil { // else cleanup may put the card back
+		err = errors.Join(err, os.RemoveAll(path))
 	}
 	return errors.Join(err, os.RemoveAll(o.Folder))
 }
@@ -139,11 +188,11 @@ func (o Order) carryOut(ctx context.Context, in io.Reader, out io.Writer) error 
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(o.Folder, ownerFile), []byte(self.String()), 0o600); err != nil {
+	if err := write(o.notes, ownerFile, []byte(self.String())); err != nil {
 		return fmt.Errorf("note who uses the folder: %w", err)
 	}
 	if o.Do == Clean {
-		done, err := clean(ctx, o.Folder)
+		done, err := clean(ctx, o.notes)
 		return errors.Join(err, json.NewEncoder(out).Encode(done))
 	}
 	if o.Do == Ways {
