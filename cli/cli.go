@@ -65,6 +65,9 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	if udptun.Asked() {
 		return udptun.Become() // a lab has started this program as part of a network
 	}
+	if lab.AskedForMark() {
+		return lab.TellMark(out, errw) // a clean-up has started this program in a namespace that it can't enter itself
+	}
 	ctx, stop := untilSignalled()
 	defer stop()
 	answer, messages := &stream{to: out, until: ctx.Done()}, &stream{to: errw, until: ctx.Done(), most: messageMost}
