@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -54,8 +55,8 @@ func clean(ctx context.Context, mine string) (done Cleaned, err error) {
 // left says whether a folder is one whose supervisor has certainly died.
 func left(folder string) bool {
 	about, err := os.Lstat(folder)
-	if err != nil || !about.IsDir() || about.Mode().Perm()&0o077 != 0 {
-		return false
+	if err != nil || !about.IsDir() || about.Mode().Perm()&0o077 != 0 || int(about.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
+		return false // everybody may make a folder of such a name
 	}
 	mark, err := os.ReadFile(filepath.Join(folder, ownerFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -88,5 +88,8 @@ func TestLeft(t *testing.T) {
 		if got := left(dir); got != want {
 			t.Errorf("a folder of %q is left: %v, want %v", name, got, want)
 		}
+		if err := os.Chown(dir, 54321, 54321); err == nil && left(dir) { // root alone may give it away
+			t.Errorf("another user's folder of %q is left", name)
+		}
 	}
 }
