@@ -14,19 +14,21 @@ import (
 func TestSmallLimits(t *testing.T) {
 	prlimit := require.Tool(t, "prlimit")
 	u := ordinaryUser(t)
+	require.Need(t, "root, to become a user who runs nothing else", os.Geteuid() == 0)
 	for name, c := range map[string]struct {
 		limit  string
 		status int
 		says   string
 	}{
-		"address space": {"--as=1500000000", statusFailed, "ulimit -v unlimited"},
-		"processes":     {"--nproc=40", statusFailed, "ulimit -u 4096"},
+		"address space": {"--as=1900000000", statusFailed, "ulimit -v unlimited"},
+		"processes":     {"--nproc=60", statusFailed, "ulimit -u 4096"},
 		"room":          {"--nproc=4000", statusDone, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := u.command(t, "list", "networks")
 			cmd.Args = append([]string{prlimit, c.limit}, cmd.Args...)
 			cmd.Path = prlimit
+			cmd.SysProcAttr.Credential = &syscall.Credential{Uid: ordinaryID + 1, Gid: ordinaryID + 1}
 			finish(t, cmd).want(t, c.status).says(t, c.says)
 		})
 	}
