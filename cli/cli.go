@@ -65,6 +65,13 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	if udptun.Asked() {
 		return udptun.Become() // a lab has started this program as part of a network
 	}
+	if lab.AskedForMark() {
+		return lab.TellMark(out, errw) // a clean-up has started this program in a namespace that it can't enter itself
+	}
+	if err := machine.CheckLimits(); err != nil {
+		printError(errw, err.Error()) // before anything is begun: the runtime would end with a trace of its stacks
+		return exitFailed
+	}
 	ctx, stop := untilSignalled()
 	defer stop()
 	answer, messages := &stream{to: out, until: ctx.Done()}, &stream{to: errw, until: ctx.Done(), most: messageMost}

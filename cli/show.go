@@ -308,6 +308,9 @@ func (env *environment) servePage(w io.Writer, folder string) (underWay bool, er
 // serveComparison says what changed between two run folders.
 func (env *environment) serveComparison(before, after string) (serve.Comparison, error) {
 	c, err := env.compared(before, after, insight.Comparing{})
+	if _, nothing := errors.AsType[*exitError](err); nothing || isUsage(err) {
+		return serve.Comparison{Says: err.Error()}, nil // the two can't be compared, which is an answer
+	}
 	if err != nil {
 		return serve.Comparison{}, err
 	}

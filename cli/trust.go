@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"netdelta/experiment/study"
+	"netdelta/internal/owner"
 	"netdelta/report/ui"
 	"netdelta/result"
 	"netdelta/testbed/kube/change"
@@ -93,6 +94,10 @@ func (env *environment) trustMark(demands []study.Demand) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	folder := filepath.Join(filepath.Dir(changes), "trusted")
+	if err := owner.CheckFolder(folder, "XDG_STATE_HOME"); err != nil {
+		return "", err // what another user trusts says nothing
+	}
 	sum := sha256.New()
 	for _, d := range demands {
 		content := []byte(nil)
@@ -103,7 +108,7 @@ func (env *environment) trustMark(demands []study.Demand) (string, error) {
 		}
 		_, _ = fmt.Fprintf(sum, "%q %x\n", d.Says, sha256.Sum256(content)) // a hash takes everything
 	}
-	return filepath.Join(filepath.Dir(changes), "trusted", fmt.Sprintf("%x", sum.Sum(nil))), nil
+	return filepath.Join(folder, fmt.Sprintf("%x", sum.Sum(nil))), nil
 }
 
 func (env *environment) remembers(demands []study.Demand) bool {

@@ -269,12 +269,20 @@ func checksum(body []byte) uint32 { return crc32.Checksum(body, crc32.MakeTable(
 // lines without a checksum.
 func checkSeal(line []byte) error {
 	at := len(line) - sealSize
-	if at < 0 || !bytes.HasPrefix(line[at:], []byte(sealKey)) || !bytes.HasSuffix(line, []byte(sealEnd)) {
+	if at < 0 {
 		return errUnsealed
 	}
 	body, want := line[:at], line[at+len(sealKey):len(line)-len(sealEnd)]
-	if have := fmt.Sprintf("%08x", checksum(body)); have != string(want) {
+	have := fmt.Sprintf("%08x", checksum(body))
+	named := bytes.HasPrefix(line[at:], []byte(sealKey)) && bytes.HasSuffix(line, []byte(sealEnd))
+	switch {
+	case named && have != string(want):
 		return fmt.Errorf("its checksum is %s, and it was written with %s: the line was changed", have, want)
+	case !named && have == string(want):
+		// A field of another name would be skipped, and the line be taken for one that has no checksum.
+		return errors.New("its checksum stands under another name: the line was changed")
+	case !named:
+		return errUnsealed
 	}
 	return nil
 }

@@ -60,6 +60,7 @@ const (
 	StatFlags     = 6
 	StatUser      = 11 // processor time in programs, in ticks; that in the kernel follows
 	StatEndedUser = 13 // processor time of children that have ended, in programs; that in the kernel follows
+	StatThreads   = 17
 	StatStart     = 19
 )
 

@@ -11,22 +11,24 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"unicode"
+	"unicode/utf16"
 
 	"netdelta/internal/gather"
 	"netdelta/report/ui"
 	"netdelta/testbed/kube/survey"
 )
 
-// harmless writes JSON that a terminal does not obey: control characters beyond those that JSON escapes anyway, and marks that turn
-// the direction of writing, are escaped as well. What it says is the same.
+// harmless writes JSON that a terminal does not obey: control characters beyond those that JSON escapes anyway, and characters
+// that are not seen, are escaped as well. What it says is the same.
 type harmless struct{ to io.Writer }
 
 func (h harmless) Write(text []byte) (int, error) {
 	var b strings.Builder
 	for _, r := range string(text) {
-		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
-			fmt.Fprintf(&b, `\u%04x`, r)
+		if r != '\n' && ui.Unseen(r) {
+			for _, unit := range utf16.AppendRune(nil, r) {
+				fmt.Fprintf(&b, `\u%04x`, unit)
+			}
 			continue
 		}
 		b.WriteRune(r)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,6 +17,7 @@ import (
 	"netdelta/insight"
 	"netdelta/internal/golden"
 	"netdelta/report/reporttest"
+	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
 )
@@ -91,7 +91,7 @@ func TestSameRunSamePage(t *testing.T) {
 
 // evil is what a study may hold to become more than text: markup, the end of what surrounds it, and what a terminal obeys.
 const evil = `<img src=x onerror="window.hit=1"><script>window.hit=1</script></style></title></svg>"' onfocus=window.hit=1 autofocus x="` +
-	"\x1b]0;owned\a\x1b[2J\u202e\u2028\r\n\u009b1m\xff{{.Run}}"
+	"\x1b]0;owned\a\x1b[2J\u202e\u200b\u2060\ufeff\u2028\r\n\u009b1m\xff{{.Run}}"
 
 // poison appends it to every text in a value, except in the given fields.
 func poison(v reflect.Value, except map[string]bool) {
@@ -172,8 +172,8 @@ func TestHostileText(t *testing.T) {
 			t.Error("the page is not UTF-8")
 		}
 		for i, r := range got {
-			if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028') {
-				t.Fatalf("the control character %U got through: %q", r, got[max(i-80, 0):i+10])
+			if r != '\n' && ui.Unseen(r) {
+				t.Fatalf("the unseen character %U got through: %q", r, got[max(i-80, 0):i+10])
 			}
 		}
 		for _, bad := range []string{"<img", "<script>window", `x="`, "onfocus=window.hit=1 autofocus x=\""} {

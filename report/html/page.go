@@ -340,8 +340,7 @@ func (p *page) Script() template.JS { return template.JS(scripts()) }
 // Policy is the page's content security policy.
 func (p *page) Policy() string { return pages.Policy(scripts(), p.styles()) }
 
-// cleaner takes control characters, and marks that turn the direction of writing, out of all that goes through it, line by
-// line. A template writes whole strings, so no character is cut in two between writes.
+// cleaner takes control characters, and others that are not seen, out of all that goes through it, line by line. A template writes whole strings, so no character is cut in two between writes.
 type cleaner struct{ w *bufio.Writer }
 
 // Write implements io.Writer.

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"html"
 	"html/template"
 	"io"
 	"strings"
@@ -67,4 +68,15 @@ func Policy(script, style string) string {
 		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	}
 	return "default-src 'none'; script-src " + hash(script) + "; style-src " + hash(style) + "; base-uri 'none'; form-action 'none'"
+}
+
+// PolicyOf is the policy that a page which Write has written holds, for the header of who sends it. It stands before anything that comes
+// from elsewhere.
+func PolicyOf(written string) string {
+	_, from, _ := strings.Cut(written, `<meta http-equiv="Content-Security-Policy" content="`)
+	policy, _, found := strings.Cut(from, `"`)
+	if !found {
+		return "default-src 'none'"
+	}
+	return html.UnescapeString(policy)
 }

@@ -50,37 +50,63 @@ type Runs struct {
 	Compare func(before, after string) (Comparison, error)
 }
 
-// Comparison is what changed between two runs: the answer in a sentence, and the rest as text for wide screens and for phones.
+// Comparison is what changed between two runs: the answer in a sentence, and the rest as text for wide screens and for phones, "" where
+// the two can't be compared and the sentence says why.
 type Comparison struct{ Says, Wide, Narrow string }
 
 // Handler answers for the list at /, for a run at /run/NAME, and for what changed at /compare?old=NAME&new=NAME.
 func (r Runs) Handler() http.Handler {
-	s := &server{Runs: r, known: map[string]kept{}}
+	s := &server{Runs: r, known: map[string]kept{}, busy: make(chan struct{}, pagesAtOnce)}
 	mux := http.NewServeMux()
-	mux.Handle("GET /{$}", answer(s.list))
-	mux.Handle("GET /run/{name}", answer(s.run))
-	mux.Handle("GET /compare", answer(s.compare))
+	mux.Handle("GET /{$}", s.page(s.list))
+	mux.Handle("GET /run/{name}", s.page(s.run))
+	mux.Handle("GET /compare", s.page(s.compare))
 	return mux
 }
 
-// answer sends a page when it is whole; an error becomes one of its own.
-type answer func(w io.Writer, header http.Header, r *http.Request) error
+// A page of a large run takes the memory and the processor that a measurement may need: few are made at once, and who can't wait for
+// one asks again.
+const (
+	pagesAtOnce  = 2
+	pagePatience = 10 * time.Second
+)
 
-// ServeHTTP implements http.Handler.
-func (a answer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-store")
-	var text bytes.Buffer
-	err := a(&text, h, r)
+// framed is the part of a policy that browsers take from a header alone: no page may show this one inside itself.
+const framed = "frame-ancestors 'none'"
+
+// page sends a page when it is whole; an error becomes one of its own.
+func (s *server) page(write func(w io.Writer, header http.Header, r *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Content-Security-Policy", "default-src 'none'; "+framed)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		select {
+		case s.busy <- struct{}{}:
+			defer func() { <-s.busy }()
+		case <-r.Context().Done():
+			return
+		case <-time.After(pagePatience):
+			h.Set("Retry-After", again)
+			http.Error(w, "other pages are being made, and one more would slow down what is measured: ask again", http.StatusServiceUnavailable)
+			return
+		}
+		var text bytes.Buffer
+		send(w, &text, write(&text, h, r))
+	}
+}
+
+// send sends what was made of a page, or the error of one that could not be made.
+func send(w http.ResponseWriter, text *bytes.Buffer, err error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, result.ErrNoRun):
 		http.Error(w, ui.Clean(err.Error()), http.StatusNotFound)
 	case err != nil:
 		http.Error(w, ui.Clean(err.Error()), http.StatusInternalServerError)
 	default:
+		w.Header().Set("Content-Security-Policy", page.PolicyOf(text.String())+"; "+framed)
 		_, _ = w.Write(text.Bytes()) // who asked may have gone
 	}
 }
@@ -154,6 +180,7 @@ func (c course) Drawing() template.HTML { return c.draw() }
 // server keeps what it has read of the runs.
 type server struct {
 	Runs
+	busy  chan struct{} // holds one for each page that is being made
 	lock  sync.Mutex
 	known map[string]kept // by name
 }

@@ -12,13 +12,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"netdelta/report/browsertest"
 	"netdelta/report/loopback"
+	"netdelta/report/page"
 	"netdelta/report/serve"
 	"netdelta/result"
 )
@@ -114,6 +118,70 @@ func TestAnswers(t *testing.T) {
 	if w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("a POST has status %d", w.Code)
 	}
+}
+
+// Headers say what may be done with a page: what the page itself says, and that no other may show it.
+func TestHeaders(t *testing.T) {
+	r := runs(t)
+	r.Page = func(w io.Writer, _ string) (bool, error) {
+		return false, page.New(`<meta http-equiv="Content-Security-Policy" content="{{policy}}">{{.}}`, "s+", "s").Write(w, "a page", "text")
+	}
+	for address, policy := range map[string]string{
+		"/run/nightly-0":                       page.Policy("s", "s+"),
+		"/compare?old=nightly-0&new=nightly-1": "default-src 'none'; script-src 'sha256-",
+		"/":                                    "default-src 'none'; script-src 'sha256-",
+		"/run/other":                           "default-src 'none'",
+	} {
+		w := httptest.NewRecorder()
+		r.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, address, http.NoBody))
+		said := w.Header().Get("Content-Security-Policy")
+		if !strings.HasPrefix(said, policy) || !strings.HasSuffix(said, "; frame-ancestors 'none'") {
+			t.Errorf("%s: the policy is %q", address, said)
+		}
+		if w.Header().Get("X-Content-Type-Options") != "nosniff" || w.Header().Get("Referrer-Policy") != "no-referrer" {
+			t.Errorf("%s: the headers are %v", address, w.Header())
+		}
+	}
+}
+
+// Few pages are made at once. Who asks for one more waits, and is then told to come again.
+func TestManyPages(t *testing.T) {
+	r := runs(t)
+	synctest.Test(t, func(t *testing.T) {
+		var making atomic.Int32
+		finish := make(chan struct{})
+		r.Page = func(io.Writer, string) (bool, error) {
+			making.Add(1)
+			<-finish
+			return false, nil
+		}
+		handler := r.Handler()
+		asked := make([]*httptest.ResponseRecorder, 20)
+		var group sync.WaitGroup
+		for i := range asked {
+			asked[i] = httptest.NewRecorder()
+			group.Go(func() {
+				handler.ServeHTTP(asked[i], httptest.NewRequest(http.MethodGet, "/run/nightly-0", http.NoBody))
+			})
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		most, refused := int(making.Load()), 0
+		close(finish)
+		group.Wait()
+		for _, w := range asked {
+			if w.Code == http.StatusServiceUnavailable && w.Header().Get("Retry-After") != "" {
+				refused++
+			}
+		}
+		if refused != len(asked)-most || most > 4 {
+			t.Errorf("of %d pages, %d were made at once and %d refused", len(asked), most, refused)
+		}
+		w := httptest.NewRecorder()
+		if handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/run/nightly-0", http.NoBody)); w.Code != http.StatusOK {
+			t.Errorf("afterwards a page has status %d", w.Code)
+		}
+	})
 }
 
 // TestListInBrowser marks two runs and follows the link, at a real socket.

@@ -239,7 +239,7 @@ func TestColoursChangeNothingElse(t *testing.T) {
 
 // TestHostileText holds that no text of a run reaches the terminal with its control characters.
 func TestHostileText(t *testing.T) {
-	const evil = "x\x1b]0;owned\a\x1b[2J\u202e\r\n\u009b1m"
+	const evil = "x\x1b]0;owned\a\x1b[2J\u202e\u200b\u2060\ufeff\r\n\u009b1m"
 	run := sample()
 	run.Study, run.Question, run.Testbed, run.Ended = evil, evil, evil, evil
 	run.Environment.Kernel, run.Environment.Virtual = evil, evil
@@ -277,7 +277,7 @@ func TestHostileText(t *testing.T) {
 	if err := Write(&out, run, View{Terminal: ui.Terminal{Width: 80, Unicode: true}, Verbose: true}); err != nil {
 		t.Fatal(err)
 	}
-	if i := strings.IndexAny(out.String(), "\x1b\a\r\u202e\u009b"); i >= 0 {
+	if i := strings.IndexAny(out.String(), "\x1b\a\r\u202e\u009b\u200b\u2060\ufeff"); i >= 0 {
 		t.Errorf("a control character got through: %q", out.String()[max(i-80, 0):i+10])
 	}
 	if !strings.Contains(out.String(), "owned") {

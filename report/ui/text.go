@@ -21,17 +21,24 @@ import (
 )
 
 // Clean makes text from outside (a study file, a record, an error) safe to print within a line: control characters,
-// escape sequences, marks that turn the direction of writing, and what is not UTF-8 become "?"; line breaks become spaces.
+// escape sequences, characters that are not seen or turn the direction of writing, and what is not UTF-8 become "?"; line breaks become
+// spaces.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t' || r == '\r':
 			return ' '
-		case r == utf8.RuneError || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r):
+		case r == utf8.RuneError || Unseen(r):
 			return '?'
 		}
 		return r
 	}, strings.ToValidUTF8(text, "?"))
+}
+
+// Unseen says of a character that a terminal or a browser obeys it instead of showing it, or shows nothing: two names that look the same
+// may differ by it.
+func Unseen(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // ASCII spells out the characters beyond ASCII that this program uses, and puts "?" for all others.

@@ -99,6 +99,7 @@ func TestClean(t *testing.T) {
 		"bidi \u202etxt":     "bidi ?txt",
 		"not utf-8 \xff\xfe": "not utf-8 ?",
 		"line\u2028break":    "line?break",
+		"a\ufe0fb\u3164c":    "a?b?c",
 	} {
 		if got := Clean(text); got != want {
 			t.Errorf("Clean(%q) = %q, want %q", text, got, want)
@@ -115,6 +116,22 @@ func TestClean(t *testing.T) {
 			}
 		}
 	})
+}
+
+// All characters that turn the direction of writing or have no width are taken out.
+func TestUnseen(t *testing.T) {
+	for _, span := range [][2]rune{{0, 0x1f}, {0x7f, 0x9f}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x2064}, {0x2066, 0x2069}, {0xfeff, 0xfeff}, {0xe0020, 0xe007f}} {
+		for r := span[0]; r <= span[1]; r++ {
+			if !Unseen(r) || strings.ContainsRune(Clean(string(r)), r) && r != '\n' {
+				t.Errorf("%U is kept", r)
+			}
+		}
+	}
+	for _, r := range " aµ±·—網é" {
+		if Unseen(r) {
+			t.Errorf("%q is taken out", r)
+		}
+	}
 }
 
 func TestASCII(t *testing.T) {

@@ -20,7 +20,7 @@ func (unknownOp) String() string { return "unknown" }
 // Kinds that the lab does not know are errors, and are not taken for another kind.
 func TestWrongKindsAreErrors(t *testing.T) {
 	require.Namespaces(t)
-	s, err := newSpace("node0", nil)
+	s, err := newSpace("node0", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

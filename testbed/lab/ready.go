@@ -160,16 +160,16 @@ type Orphan struct {
 // String is for people.
 func (o Orphan) String() string { return o.Kind + " " + o.Name }
 
-// Orphans lists what killed runs left: processes that carry the mark of a program that has died and are proven to be of its lab, and
-// its temporary directories. Namespaces and links are not among it: the kernel removes them with the last process inside.
+// Orphans lists what killed runs left: processes that are proven to be of the lab of a program that has died, and its temporary
+// directories. Namespaces and links are not among it: the kernel removes them with the last process inside.
 func Orphans() ([]Orphan, error) {
-	marked, err := owner.Processes()
+	all, err := inhabitants()
 	if err != nil {
 		return nil, fmt.Errorf("look for what killed runs left: %w", err)
 	}
 	var found []Orphan
-	for _, p := range marked {
-		if p.PID != os.Getpid() && p.Owner.Dead() && p.Proven() {
+	for _, p := range all {
+		if p.PID != os.Getpid() && p.Owner.Dead() {
 			found = append(found, Orphan{Kind: "process", Name: fmt.Sprintf("%s (%d)", p.Name, p.PID), pid: p.PID})
 		}
 	}
@@ -264,8 +264,8 @@ func endProcess(pid int, meant func(owner.Process) bool) error {
 		return fmt.Errorf("open the process: %w", err)
 	}
 	defer func() { _ = unix.Close(fd) }()
-	now, ok := owner.ProcessOf(pid)
-	if !ok || !now.Proven() || !meant(now) {
+	now, ok := spaceMarks{}.inhabitant(pid)
+	if !ok || !meant(now) {
 		return nil
 	}
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {

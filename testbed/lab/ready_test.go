@@ -14,7 +14,7 @@ import (
 // An IPv6 address counts as ready when the kernel takes packets for it, and not before.
 func TestReadyAwaitsAddresses(t *testing.T) {
 	require.Namespaces(t)
-	s, err := newSpace("node0", nil)
+	s, err := newSpace("node0", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func TestRulesReadBack(t *testing.T) {
 // readBack gives rules to a namespace, compares what nft finds there, and deletes them.
 func readBack(t *testing.T, nft string, rules network.Rules) {
 	t.Helper()
-	s, err := newSpace("node0", nil)
+	s, err := newSpace("node0", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

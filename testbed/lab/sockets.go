@@ -46,11 +46,11 @@ func (b *builder) joinSockets(op network.JoinSockets) error {
 func (j *joining) start(_ context.Context, l *Testbed) error {
 	l.joinings = append(l.joinings, j)
 	j.kept = true
-	marked, err := owner.Processes()
+	all, err := inhabitants()
 	if err != nil {
 		return err
 	}
-	for _, p := range marked {
+	for _, p := range all {
 		if p.Mark == l.mark {
 			if err := j.group.take(p.PID); err != nil {
 				return err

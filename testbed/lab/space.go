@@ -31,8 +31,8 @@ type space struct {
 	counters *nsmonitor.CounterReader // nil until it is needed
 }
 
-// newSpace makes a namespace, writes its settings and brings lo up.
-func newSpace(name string, settings []network.Sysctl) (*space, error) {
+// newSpace makes a namespace, writes its settings, has it carry a mark and brings lo up.
+func newSpace(name, mark string, settings []network.Sysctl) (*space, error) {
 	s := &space{name: name, index: map[string]int{}, modes: map[string]string{}}
 	ns, err := netns.New(func() error {
 		var err error
@@ -41,6 +41,9 @@ func newSpace(name string, settings []network.Sysctl) (*space, error) {
 		}
 		if err := s.write(settings...); err != nil {
 			return err
+		}
+		if err := s.nl.LinkSetAlias(indexed(1), mark); err != nil {
+			return fmt.Errorf("mark it: %w", err)
 		}
 		return s.up("lo")
 	})

@@ -29,7 +29,7 @@ var errMissing = errors.New("the kernel does not have it")
 
 // try finds out whether the kernel has what a need names, by using it in a namespace made for the purpose.
 func try(need network.Need) error {
-	s, err := newSpace("a trial", nil)
+	s, err := newSpace("a trial", "", nil)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func unsupported(feature string, need network.Need, err error) error {
 
 // TrySample finds out whether packets can be sampled, in a namespace made for the purpose. Its errors are as in Has.
 func TrySample() error {
-	s, err := newSpace("a trial", nil)
+	s, err := newSpace("a trial", "", nil)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 type Testbed struct {
 	*testbed.Planned
 	driver *Driver
-	mark   string    // what the environment of its processes carries
+	mark   string    // what its namespaces carry, and the environment of its processes
 	part   *NodePart // nil for the whole
 
 	// mu is held for writing while namespaces and devices change.
@@ -129,7 +129,7 @@ func (l *Testbed) makeSpaces(ctx context.Context, p network.Plan) error {
 			if old != nil {
 				return old.set(settings[where]...)
 			}
-			made[i], err = newSpace(where.String(), settings[where])
+			made[i], err = newSpace(where.String(), l.mark, settings[where])
 			return err
 		})
 	}
@@ -248,21 +248,27 @@ func (l *Testbed) Close() error {
 	return nil
 }
 
-// killStrays ends processes that descend from those with a mark but have left their groups.
+// killStrays ends the processes of the lab with a mark. It looks again after each pass: a process may have started another one before
+// it was ended.
 func killStrays(mark string) error {
-	found, err := owner.Processes()
-	if err != nil {
-		return err
+	for range cleanupPasses {
+		found, err := inhabitants()
+		if err != nil {
+			return err
+		}
+		own := gather.Where(found, func(p owner.Process) bool { return p.Mark == mark })
+		if len(own) == 0 {
+			return nil
+		}
+		if left := end(own); len(left) > 0 {
+			return fmt.Errorf("processes that can't be ended: %s", strings.Join(left, ", "))
+		}
 	}
-	own := gather.Where(found, func(p owner.Process) bool { return p.Mark == mark })
-	if left := end(own); len(left) > 0 {
-		return fmt.Errorf("processes that can't be ended: %s", strings.Join(left, ", "))
-	}
-	return nil
+	return fmt.Errorf("processes start others as fast as they are ended: %d times there were new ones", cleanupPasses)
 }
 
-// Mark is what the environment variable owner.Variable holds in each process of this lab. A process that carries it ends with
-// the lab, no matter what started it.
+// Mark is what the environment variable owner.Variable holds in each process of this lab. A process that carries it, or is in one of
+// the lab's namespaces, ends with the lab, no matter what started it.
 func (l *Testbed) Mark() string { return l.mark }
 
 // NameError says that a lab has no pod or node of this name.

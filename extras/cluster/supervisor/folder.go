@@ -61,6 +61,9 @@ func (f Folder) Mark() string {
 
 // make makes the folder, which no other user may look into: it holds the keys to the cluster.
 func (f Folder) make() error {
+	if err := owner.CheckFolder(string(f), "XDG_CACHE_HOME"); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(string(f), 0o700); err != nil {
 		return fmt.Errorf("make the cluster's folder: %w", err)
 	}

@@ -58,6 +58,9 @@ func New(cluster *kube.Cluster, o Options) (*Changer, error) {
 		if o.State, err = DefaultState(os.Getenv); err != nil {
 			return nil, err
 		}
+		if err := owner.CheckFolder(o.State, stateVariable); err != nil {
+			return nil, fmt.Errorf("find a place to record changes of the cluster: %w", err)
+		}
 	}
 	if o.Config.Kubeconfig != "" {
 		path, err := filepath.Abs(o.Config.Kubeconfig)

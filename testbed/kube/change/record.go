@@ -32,9 +32,12 @@ const recordSuffix = ".json"
 // recordMost is the greatest size of a record that is read: it has manifests in it.
 const recordMost = 16 * unit.MiB
 
+// stateVariable names the folder of what programs keep for the next time.
+const stateVariable = "XDG_STATE_HOME"
+
 // DefaultState is the folder of all runs whose changes are not undone: below $XDG_STATE_HOME, or .local/state of the home folder.
 func DefaultState(getenv func(string) string) (string, error) {
-	state := getenv("XDG_STATE_HOME")
+	state := getenv(stateVariable)
 	if !filepath.IsAbs(state) {
 		home := getenv("HOME")
 		if !filepath.IsAbs(home) {
@@ -181,6 +184,9 @@ func Recover(ctx context.Context, state string, log io.Writer) ([]Restored, erro
 	entries, err := os.ReadDir(state)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
+	}
+	if err == nil {
+		err = owner.CheckFolder(state, stateVariable) // the records hold commands
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for what killed runs have changed: %w", err)

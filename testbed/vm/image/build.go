@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -32,16 +33,24 @@ const (
 	current  = "current"
 )
 
-// folder is where images are.
+// placed is the variable that names another place for images.
+const placed = "XDG_CACHE_HOME"
+
+// folder is where images are. Programs of images are run, so that nobody else may have put them there.
 func (o Options) folder() (string, error) {
-	if o.Cache != "" {
-		return filepath.Abs(o.Cache)
+	dir := o.Cache
+	if dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return "", fmt.Errorf("find a place for the guest's image: %w; set %s", err, placed)
+		}
+		dir = filepath.Join(cache, "netdelta", "vm")
 	}
-	cache, err := os.UserCacheDir()
+	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return "", fmt.Errorf("find a place for the guest's image: %w; set XDG_CACHE_HOME", err)
+		return "", fmt.Errorf("find the place for the guest's image: %w", err)
 	}
-	return filepath.Join(cache, "netdelta", "vm"), nil
+	return dir, owner.CheckFolder(dir, placed)
 }
 
 func (o Options) say(format string, a ...any) {
@@ -75,11 +84,17 @@ func (o Options) inUse() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	id, err := os.ReadFile(filepath.Join(dir, current))
+	path := filepath.Join(dir, current)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(dir, filepath.Base(strings.TrimSpace(string(id)))), nil
+	id := strings.TrimSpace(string(text))
+	if sum, err := hex.DecodeString(id); err != nil || len(sum) != idSize {
+		return "", fmt.Errorf("the file %s is to name the guest's image and says %.40q: remove it, and build an image with netdelta vm build", path, id)
+	}
+	dir = filepath.Join(dir, id)
+	return dir, owner.CheckFolder(dir, placed)
 }
 
 // Build returns the image in use, and builds it first where there is none, where it is damaged, or where a newer one is asked for.

@@ -149,7 +149,8 @@ func open(dir string) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	for name, was := range i.Files {
+	for _, name := range files() {
+		was := i.Files[name]
 		is, err := measure(filepath.Join(dir, name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -210,8 +211,11 @@ func writeSynced(path string, text []byte) error {
 func identify(suite string, packages []string) string {
 	sorted := slices.Sorted(slices.Values(packages))
 	sum := sha256.Sum256(fmt.Appendf(nil, "form %d\n%s\n%s\n%s\n", form, suite, strings.Join(sorted, "\n"), strings.Join(wanted(), "\n")))
-	return hex.EncodeToString(sum[:8])
+	return hex.EncodeToString(sum[:idSize])
 }
+
+// idSize is how many bytes of a hash name an image.
+const idSize = 8
 
 // surveyFile keeps the last survey, in the folder of the images.
 const surveyFile = "survey.json"

@@ -202,7 +202,7 @@ func TestFull(t *testing.T) {
 
 // buildFull builds on a small disk of its own, in a mount namespace of its own, and says what came of it.
 func buildFull(dir string) {
-	err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=60m")
+	err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=755,size=60m")
 	if err == nil {
 		_, err = Build(context.Background(), Options{Cache: dir})
 	}
@@ -214,4 +214,47 @@ func buildFull(dir string) {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// TestForeignCache: nothing is run, followed or removed of a folder in which others, or a damaged file, say what the image is.
+func TestForeignCache(t *testing.T) {
+	require.Need(t, "root, to give files to others", os.Geteuid() == 0)
+	const other = 54321
+	for name, c := range map[string]struct {
+		change func(i Image) error
+		says   string
+	}{
+		"of another user":    {func(i Image) error { return os.Chown(filepath.Dir(i.Dir), other, other) }, "uid 54321"},
+		"an image of theirs": {func(i Image) error { return os.Chown(i.Dir, other, other) }, "uid 54321"},
+		"writable by all":    {func(i Image) error { return os.Chmod(filepath.Dir(i.Dir), 0o777) }, "chmod go-w"},
+		"a link": {func(i Image) error {
+			return errors.Join(os.Rename(i.Dir, i.Dir+"x"), os.Symlink(i.Dir+"x", i.Dir))
+		}, "is a link"},
+		"the folder above": {func(i Image) error { return choose(filepath.Dir(i.Dir), "..") }, "remove it"},
+		"the folder":       {func(i Image) error { return choose(filepath.Dir(i.Dir), ".") }, "remove it"},
+		"nothing":          {func(i Image) error { return choose(filepath.Dir(i.Dir), "") }, "remove it"},
+		"elsewhere":        {func(i Image) error { return choose(filepath.Dir(i.Dir), "../"+i.ID()) }, "remove it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{Cache: filepath.Join(t.TempDir(), "vm")}
+			i := made(t, o.Cache)
+			beside := filepath.Join(filepath.Dir(o.Cache), "beside")
+			if err := errors.Join(os.WriteFile(beside, nil, 0o644), c.change(i)); err != nil {
+				t.Fatal(err)
+			}
+			for what, open := range map[string]func() (Image, error){
+				"open": func() (Image, error) { return Open(o) }, "glance": func() (Image, error) { return Glance(o) },
+				"build": func() (Image, error) { return Build(t.Context(), o) },
+			} {
+				if _, err := open(); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), o.Cache) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			for _, path := range []string{beside, filepath.Join(i.Dir, kernelFile)} {
+				if _, err := os.Stat(path); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
 }

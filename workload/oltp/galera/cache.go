@@ -39,13 +39,20 @@ type cache struct{ folder string }
 
 // openCache finds the folder in the user's cache.
 func openCache() (cache, error) {
+	const placed = "XDG_CACHE_HOME"
 	user, err := os.UserCacheDir()
+	if err != nil {
+		return cache{}, fmt.Errorf("find a place for the database that all nodes begin with: %w; set %s", err, placed)
+	}
 	c := cache{filepath.Join(user, "netdelta", "oltp")}
-	if err == nil {
-		err = os.MkdirAll(c.folder, 0o755)
+	if os.Getenv(daemon.FolderVariable) == "" { // a container's files are nobody else's
+		err = owner.CheckFolder(c.folder, placed)
 	}
 	if err != nil {
-		return cache{}, fmt.Errorf("find a place for the database that all nodes begin with: %w; set XDG_CACHE_HOME", err)
+		return cache{}, fmt.Errorf("find a place for the database that all nodes begin with: %w", err)
+	}
+	if err := os.MkdirAll(c.folder, 0o755); err != nil {
+		return cache{}, fmt.Errorf("make a place for the database that all nodes begin with: %w; set %s", err, placed)
 	}
 	return c, nil
 }
