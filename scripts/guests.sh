@@ -34,8 +34,6 @@ suite() {
 
 suite networks '^TestNetworks$/^(ipip|gre|geneve|netkit|ovs|wireguard|ipsec|ipvlan-l2|ipvlan-l3)$' ./testbed/lab
 # One after another: the pods of an emulated machine wait for one another for as long as they may.
-suite conditions \
-	'^(TestBondHashes|TestBondModes|TestLinksOfSingleNodes|TestLACPDoesNotConverge|TestDelay|TestLoss|TestDelayAndRate|TestEncryptionIsPossible|TestNothingIsReadable)$' \
-	./testbed/lab -test.parallel=1
+suite conditions OnEachKernel ./testbed/lab -test.parallel=1
 NETDELTA_GUEST="--cards 2 --memory 2GiB" suite cards '^TestNetworks$/^sriov$' ./testbed/lab
 exit $failed

@@ -61,7 +61,7 @@ func spread(t *testing.T, tb testbed.Observer) (node, back float64) {
 
 // The hash policy decides whether flows between two nodes share one link or fill both. Encapsulation hides ports from layer3+4
 // where the outer header has none of its own.
-func TestBondHashes(t *testing.T) {
+func TestBondHashesOnEachKernel(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		network, hash string
@@ -96,7 +96,7 @@ func TestBondHashes(t *testing.T) {
 
 // Every mode carries data over every network and by both versions of IP, and the path that its packets took is the plan's, so far as
 // the counters of nodes and pods tell. Versions take turns, so that each meets every mode and every network.
-func TestBondModes(t *testing.T) {
+func TestBondModesOnEachKernel(t *testing.T) {
 	t.Parallel()
 	for m, mode := range network.BondModes() {
 		for n, name := range []string{"host", "bridge", "macvlan", "routed", "vxlan"} {
@@ -157,7 +157,7 @@ func TestBondsSwap(t *testing.T) {
 }
 
 // If the peer does not answer by LACP, the error names each link, and nothing of the lab is left.
-func TestLACPDoesNotConverge(t *testing.T) {
+func TestLACPDoesNotConvergeOnEachKernel(t *testing.T) {
 	t.Parallel()
 	bonded(t, "host", "", "", "") // skips where there are no bonds
 	deaf := network.Network{
@@ -189,7 +189,7 @@ func TestLACPDoesNotConverge(t *testing.T) {
 }
 
 // A node whose links are its own has them built, with their rate; the other nodes' links are as all are.
-func TestLinksOfSingleNodes(t *testing.T) {
+func TestLinksOfSingleNodesOnEachKernel(t *testing.T) {
 	const size, rate = 500_000, 10e6
 	tb := opened(t, testbed.Spec{Network: "host", Link: testbed.Link{Rate: 1e9}, Conditions: result.Conditions{NodeLinks: "node0:2x10Mbit/s", BondMode: network.ModeRoundRobin}.Plain()})
 	client, server := across(t, tb, "tcp")

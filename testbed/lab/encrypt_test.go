@@ -35,7 +35,7 @@ func TestEncryption(t *testing.T) {
 
 // The networks that can't be encrypted are those whose pods are on the link between the nodes, those that send packets past
 // the stack that would do it, and those that do it anyway.
-func TestEncryptionIsPossible(t *testing.T) {
+func TestEncryptionIsPossibleOnEachKernel(t *testing.T) {
 	require.Namespaces(t)
 	onLink := []string{"bridge", "macvlan", "ipvlan-l2", "ipvlan-l3", "sriov"}
 	own := []string{"wireguard", "ipsec"}
@@ -55,7 +55,7 @@ func TestEncryptionIsPossible(t *testing.T) {
 
 // What pods send to another node is readable in the pods, and nowhere on the link between the nodes. Versions of IP take turns, so that
 // each meets every network and every encryption.
-func TestNothingIsReadable(t *testing.T) {
+func TestNothingIsReadableOnEachKernel(t *testing.T) {
 	t.Parallel()
 	require.Namespaces(t)
 	driver := shared()

@@ -20,7 +20,7 @@ func families() []result.Family { return []result.Family{result.IPv4, result.IPv
 // Trips with and without the delay take turns, and the shortest of each count, for whatever else the machine does only adds: they go on
 // until it has let some of both pass. The delay is longer than what a busy machine takes for a trip, part of which passes while packets
 // wait. Were one way alone delayed, a trip that takes less than a delay without it would take less than two.
-func TestDelay(t *testing.T) {
+func TestDelayOnEachKernel(t *testing.T) {
 	const delay = 40 * time.Millisecond
 	for _, name := range []string{"host", "routed", "vxlan"} {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestDelay(t *testing.T) {
 
 // A lossy link loses about the share that it is set to: of many packets that arrived at the node's port, that share did not leave
 // it. The test does not wait.
-func TestLoss(t *testing.T) {
+func TestLossOnEachKernel(t *testing.T) {
 	t.Parallel()
 	const share, packets = 0.1, 3000
 	for _, family := range families() {
@@ -110,7 +110,7 @@ func TestLossHangsNothing(t *testing.T) {
 }
 
 // A delayed link still has its rate: data takes as long as the rate has it, and a round trip as long as the delay.
-func TestDelayAndRate(t *testing.T) {
+func TestDelayAndRateOnEachKernel(t *testing.T) {
 	t.Parallel()
 	const delay, size = 10 * time.Millisecond, 1_000_000
 	const rate = 10 * unit.Mbit
