@@ -3,6 +3,7 @@ package cli_test
 import (
 	"testing"
 
+	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/testbed/docker"
 	"netdelta/testbed/docker/dockertest"
@@ -10,6 +11,7 @@ import (
 
 // Networks of a container engine stand in one run with a lab's: each path is proved, and what must cost much does.
 func TestRunOnDocker(t *testing.T) {
+	require.Long(t)
 	dir := labFolder(t)
 	dockertest.Start(t)
 	before := host(t)

@@ -12,6 +12,7 @@ import (
 
 	"netdelta/experiment"
 	"netdelta/experiment/study"
+	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/unit"
@@ -110,6 +111,7 @@ func TestRulesLeftBehind(t *testing.T) {
 // A cluster of daemons is made anew in each state, under the network that it is measured on. What is measured after one of
 // them was killed does not count, by name, though the others serve on.
 func TestDatabaseInEveryState(t *testing.T) {
+	require.Long(t)
 	t.Parallel()
 	s := transactions(t, "pod")
 	s.Baseline, s.Networks, s.Design.Blocks = "pod", []string{"pod"}, 1

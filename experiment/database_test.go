@@ -36,6 +36,7 @@ func transactions(t *testing.T, suspects ...string) *study.Study {
 // was: one network silently takes another link between two nodes, one lets nothing through now and then, and one keeps the nodes apart once,
 // for so long that none has a quorum.
 func TestTroubledDatabase(t *testing.T) {
+	require.Long(t)
 	t.Parallel()
 	nft := require.Tool(t, "nft")
 	s := transactions(t, misrouted, stalling, parting)

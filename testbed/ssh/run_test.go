@@ -334,6 +334,7 @@ func TestWorkloads(t *testing.T) {
 
 // TestClusters: daemons that are found on the servers serve blocks and a database across them, while networks are swapped beneath.
 func TestClusters(t *testing.T) {
+	require.Long(t)
 	t.Parallel()
 	testWorkloads(t, 4, "[block, {oltp: {tables: 1, rows: 1000}}]", 2)
 }

@@ -165,6 +165,7 @@ const secret = "S3cret,word"
 // TestDatabaseTarget: a database that runs on one of the servers already is measured from the other one, at its own address and from a
 // namespace over its card. Its password is not kept, and netdelta's tables are gone afterwards.
 func TestDatabaseTarget(t *testing.T) {
+	require.Long(t)
 	t.Parallel()
 	f := newFarm(t, 2)
 	p := newProgram(t, f.lan)
@@ -235,6 +236,7 @@ func (f *farm) serveProxy(t *testing.T, on int, target string) (before string) {
 // TestDatabaseBehindProxy: a database that is reached through a proxy on another server is measured through it, and it is said that
 // something stands before it.
 func TestDatabaseBehindProxy(t *testing.T) {
+	require.Long(t)
 	t.Parallel()
 	f := newFarm(t, 2)
 	p := newProgram(t, f.lan)

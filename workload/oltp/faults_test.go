@@ -77,6 +77,7 @@ func (c *cluster) restart(t testing.TB, pod int) {
 
 // TestRecovers fills the memory of one node, stops one, kills two, and all of them.
 func TestRecovers(t *testing.T) {
+	require.Long(t)
 	t.Parallel()
 	c := start(t, testbed.Spec{Network: "host"}, result.Params{Own: result.OwnOf("mix", "write_only")})
 	c.burst(t, engine.BurstSpec{Duration: time.Second})

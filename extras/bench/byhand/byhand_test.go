@@ -15,6 +15,7 @@ func TestMain(m *testing.M) {
 
 // Both programs measure both networks in all regimes, and neither reads the other's figures.
 func TestRun(t *testing.T) {
+	require.Long(t)
 	require.Namespaces(t)
 	sockperf := require.Tool(t, "sockperf")
 	medians, err := measured(t.Context(), []string{"host", "bridge-nat"}, sockperf, 1, 300)

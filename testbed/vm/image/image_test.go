@@ -183,6 +183,7 @@ func TestMissingPackage(t *testing.T) {
 
 // TestFull: on a disk that is full nothing is left that would be taken for an image, and the error says how much it takes.
 func TestFull(t *testing.T) {
+	require.Long(t)
 	if dir := os.Getenv("NETDELTA_TEST_FULL"); dir != "" {
 		buildFull(dir)
 	}
