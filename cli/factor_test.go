@@ -13,6 +13,7 @@ import (
 // A factor on the command line becomes settings of the run, each with a baseline of its own, and what it does to each network is
 // in the record and in the tables.
 func TestFactorHasEffects(t *testing.T) {
+	require.Long(t)
 	dir := labFolder(t)
 	guarded := testbed.Spec{Network: "bridge", Conditions: result.Conditions{Policy: result.PolicyNFTables}.Plain()}
 	require.Need(t, "policies of nftables", lab.NewDriver(network.Catalogue()).Supports(t.Context(), guarded) == nil)

@@ -49,6 +49,7 @@ func TestHops(t *testing.T) {
 
 // A run's report has the hops of its networks, and keeps them when it is written anew.
 func TestRunWithHops(t *testing.T) {
+	require.Long(t)
 	u := rootUser(t)
 	before := host(t)
 	u.call(t, statusDone, "run", "small.yaml", "--networks", "host,bridge", "--builds", "1", "--rounds", "3", "--explain-outliers", "--flame", "--out", "traced")

@@ -20,6 +20,8 @@ type layer struct {
 	// size is the packet's, as its header has it; 0 where it does not say (jumbograms).
 	size     unit.Bytes
 	fragment bool
+	// id is the same in all fragments of a packet.
+	id uint32
 }
 
 // frame is what a decoder made of a frame.
@@ -168,6 +170,7 @@ func ip4(b []byte) (layer, []byte, bool) {
 		protocol:    network.Protocol(b[9]),
 		size:        unit.Bytes(binary.BigEndian.Uint16(b[2:])),
 		fragment:    cut&(offset|more) != 0,
+		id:          uint32(binary.BigEndian.Uint16(b[4:])),
 	}
 	if cut&offset != 0 {
 		return l, nil, true
@@ -210,7 +213,7 @@ func ip6(b []byte) (layer, []byte, bool) {
 		}
 		size := least
 		if next == fragmentation {
-			l.fragment = true
+			l.fragment, l.id = true, binary.BigEndian.Uint32(rest[4:])
 			if binary.BigEndian.Uint16(rest[2:])&^7 != 0 {
 				return l, nil, true
 			}

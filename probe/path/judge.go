@@ -85,6 +85,7 @@ func Judge(o Observation) result.Path {
 		Observation: o,
 		statement:   statement{result.Path{Payload: o.Load.payload(), Hops: []result.PathHop{}, MTU: o.Fit.Largest}},
 		seen:        map[network.Device]*deviceSample{},
+		othersCut:   map[network.Space]int{},
 		changed:     bonded(changes(o.Before.Counters, o.After.Counters), o.Bonds),
 		need:        need(o.Request, o.Response, o.Load),
 	}
@@ -114,6 +115,8 @@ type judgement struct {
 	changed map[network.Device]change
 	need    map[crossing]unit.Bytes
 	seen    map[network.Device]*deviceSample
+	// othersCut is the most fragments of others' packets that were sampled on a device of each namespace.
+	othersCut map[network.Space]int
 }
 
 // statement is what a judgement says.
@@ -356,7 +359,8 @@ func (j *judgement) sends(r network.Role) *change {
 	return nil
 }
 
-// fragments finds IP stacks that cut packets up or put them together, unless the load's own datagrams make them do so.
+// fragments finds IP stacks that cut packets up or put them together, unless the load's own datagrams make them do so, or others' packets:
+// where measurements share a namespace, a late datagram of one passes while another is looked at.
 func (j *judgement) fragments() {
 	if j.Load.fragments(j.PathMTU) {
 		if j.Sample.Lacks != "" && j.Overhead > 0 {
@@ -369,16 +373,16 @@ func (j *judgement) fragments() {
 		if !known {
 			continue
 		}
-		after := j.After.Stacks[s]
+		after, others := j.After.Stacks[s], uint64(j.othersCut[s])
 		for _, v := range []struct {
-			before, after uint64
-			says          string
+			before, after, others uint64
+			says                  string
 		}{
-			{before.FragmentsMade, after.FragmentsMade, "%s cut packets into %d IP fragments; the plan's MTUs need none"},
-			{before.Reassembled, after.Reassembled, "%s put %d packets together from IP fragments; the plan's MTUs need none"},
-			{before.FragmentationRefused, after.FragmentationRefused, "%s refused %d packets that were too large to pass and must not be cut"},
+			{before.FragmentsMade, after.FragmentsMade, others, "%s cut packets into %d IP fragments; the plan's MTUs need none"},
+			{before.Reassembled, after.Reassembled, others, "%s put %d packets together from IP fragments; the plan's MTUs need none"},
+			{before.FragmentationRefused, after.FragmentationRefused, 0, "%s refused %d packets that were too large to pass and must not be cut"},
 		} {
-			if v.after > v.before {
+			if v.after > v.before+v.others {
 				j.find(v.says, s, v.after-v.before)
 			}
 		}

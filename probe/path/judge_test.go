@@ -324,6 +324,45 @@ func TestCountersThatBreakOff(t *testing.T) {
 	}
 }
 
+// Where measurements share a namespace, a late datagram of one that its sender had to cut is no fault of another. Whose it is only its first
+// fragment tells.
+func TestFragmentsOfOthers(t *testing.T) {
+	port := node(0, "eth0")
+	// later turns a sampled packet into a later fragment of the same packet.
+	later := func(p testbed.Packet) testbed.Packet {
+		p.Head = slices.Concat(p.Head[:20], []byte{0, 0x10}, p.Head[22:])
+		return p
+	}
+	for name, c := range map[string]struct {
+		elsewhere, first, ok bool
+	}{
+		"of another server":                          {true, true, true},
+		"of another server, without the first piece": {true, false, false},
+		"of the load":                                {false, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := one(t, "routed")
+			at := slices.IndexFunc(o.Sample.Packets, func(p testbed.Packet) bool { return p.Device == port })
+			p := o.Sample.Packets[at]
+			p.Head = slices.Concat(p.Head[:18], []byte{0, 7, 0x20, 0}, p.Head[22:]) // packet 7, more of which follows
+			if c.elsewhere {
+				const ports = 34 // behind the headers of Ethernet and IPv4
+				p.Head = slices.Concat(p.Head[:ports], []byte{1, 1, 2, 2}, p.Head[ports+4:])
+			}
+			if c.first {
+				o.Sample.Packets = append(o.Sample.Packets, p)
+			}
+			o.Sample.Packets = append(o.Sample.Packets, later(p))
+			stack := o.Before.Stacks[network.InNode(0)]
+			stack.Reassembled++
+			o.After.Stacks[network.InNode(0)] = stack
+			if got := path.Judge(o); got.OK != c.ok {
+				t.Errorf("OK is %v, findings %q", got.OK, got.Findings)
+			}
+		})
+	}
+}
+
 // What is wrong with packets is found where the counters look right.
 func TestWhatASampleShows(t *testing.T) {
 	port := node(0, "eth0")

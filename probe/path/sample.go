@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"netdelta/network"
+	"netdelta/testbed"
 	"netdelta/unit"
 )
 
@@ -41,12 +42,14 @@ func (t *tally) merge(o tally) {
 // deviceSample is what a sample shows on one device.
 type deviceSample struct {
 	tally
-	largest  unit.Bytes // the largest IP packet
-	cut      int        // IP fragments that are not inside something else
-	control  uint64     // bytes of packets that serve the network itself
-	virtual  int        // packets to the virtual address
-	readable int        // packets that should have been encrypted
-	payload  int        // packets of the load that carry some
+	largest unit.Bytes // the largest IP packet
+	cut     int        // IP fragments that are not inside something else, but for those of others
+	// othersCut are the IP fragments of packets that are none of the load's.
+	othersCut int
+	control   uint64 // bytes of packets that serve the network itself
+	virtual   int    // packets to the virtual address
+	readable  int    // packets that should have been encrypted
+	payload   int    // packets of the load that carry some
 }
 
 // on is what was sampled on a device.
@@ -62,6 +65,7 @@ func (j *judgement) on(d network.Device) *deviceSample {
 // look decodes the sampled packets.
 func (j *judgement) look() {
 	d := decoder{encapsulations(nil)}
+	pieces := map[piece]*fragments{}
 	for _, p := range j.Sample.Packets {
 		f, s := d.packet(p), j.on(p.Device)
 		if f.control(p.Head) {
@@ -76,7 +80,14 @@ func (j *judgement) look() {
 		if f.fragment() {
 			j.path.Fragments++
 			if f.layer[0].fragment {
-				s.cut++
+				of := pieceOf(p, f)
+				if pieces[of] == nil {
+					pieces[of] = &fragments{}
+				}
+				if _, own := j.belongs(f); !own && f.layer[0].source.Port() != 0 && j.Encapsulation == none {
+					pieces[of].others = true
+				}
+				pieces[of].count++
 			}
 		}
 		if j.untranslated(f) {
@@ -90,6 +101,33 @@ func (j *judgement) look() {
 			}
 		}
 	}
+	for of, p := range pieces {
+		if p.others {
+			j.othersCut[of.on.In] = max(j.othersCut[of.on.In], j.on(of.on).othersCut+p.count)
+			j.on(of.on).othersCut += p.count
+		} else {
+			j.on(of.on).cut += p.count
+		}
+	}
+}
+
+// piece is what the fragments of one packet have in common on one device (RFC 791, section 3.2).
+type piece struct {
+	on       network.Device
+	from, to netip.Addr
+	id       uint32
+}
+
+func pieceOf(p testbed.Packet, f frame) piece {
+	return piece{p.Device, f.layer[0].source.Addr(), f.layer[0].destination.Addr(), f.layer[0].id}
+}
+
+// fragments are those that were sampled of one packet.
+type fragments struct {
+	count int
+	// others says that the packet is none of the load's: its first fragment, which alone has ports, names another server. What a tunnel wraps may
+	// not show that, and so it is told only of packets that nothing is wrapped in.
+	others bool
 }
 
 // elsewhere is how many times more of such packets than on any device that was looked at may have passed one that was not.
