@@ -99,11 +99,11 @@ skipped() {
 	printf 'skip: test-kubernetes: %s\n' "$why" | tee ${NETDELTA_SUMMARY:+"$NETDELTA_SUMMARY/test-kubernetes.skipped"}
 }
 
-# bring_up CACHE WORKERS begins to bring up the cluster of a folder for caches.
+# bring_up CACHE FLAGS begins to bring up the cluster of a folder for caches.
 bring_up() {
 	mkdir "$1"
 	mine+=("$1")
-	as "$1" "$work/cluster" up --ipv6 --workers "$2" >/dev/null 2>"$1/said" &
+	as "$1" "$work/cluster" up "${@:2}" >/dev/null 2>"$1/said" &
 	ups+=($!)
 }
 
@@ -153,9 +153,9 @@ second_cache=$first_cache
 if ! "$work/cluster" status >/dev/null 2>&1; then
 	first_cache=$work/first
 	second_cache=$work/second
-	if [[ -n $basic ]]; then second_cache=$first_cache && bring_up "$first_cache" 2; fi
-	if [[ -z $basic && -n $others ]]; then bring_up "$second_cache" 2; fi
-	if [[ -z $basic && -n $runs ]]; then bring_up "$first_cache" 4; fi # clusters of databases and storage
+	if [[ -n $basic ]]; then second_cache=$first_cache && bring_up "$first_cache" --cni flannel-vxlan --workers 2; fi
+	if [[ -z $basic && -n $others ]]; then bring_up "$second_cache" --ipv6 --workers 2; fi
+	if [[ -z $basic && -n $runs ]]; then bring_up "$first_cache" --ipv6 --workers 4; fi # clusters of databases and storage
 fi
 NETDELTA_TESTED=$work/netdelta
 export NETDELTA_TESTED

@@ -19,7 +19,7 @@ events() {
 	shift
 	# A program under the race detector waits for a second when it ends, and tests start hundreds.
 	CGO_ENABLED=$([[ ${level[0]} == -race ]] && echo 1 || echo 0) GORACE=atexit_sleep_ms=0 GOGC=400 \
-		go test "${flags[@]}" "${level[@]}" -p 3 -parallel 4 -skip 'OnCluster|InGuest|WhenQuiet' "$@" || status=1
+		go test "${flags[@]}" "${level[@]}" -p 5 -parallel 4 -skip 'OnCluster|InGuest|WhenQuiet' "$@" || status=1
 	mapfile -t quiet < <(packages_with 'func Test[A-Za-z0-9_]*WhenQuiet' "$@")
 	if ((${#quiet[@]} > 0)); then
 		go test "${flags[@]}" "${level[@]/-race/-race=false}" -p 1 -parallel 1 -run WhenQuiet "${quiet[@]}" || status=1

@@ -2,8 +2,11 @@ package require
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 func TestPresent(t *testing.T) {
@@ -59,16 +62,19 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-func TestBusySince(t *testing.T) {
-	earlier := processors{busy: 100, all: 1000}
-	for now, want := range map[processors]float64{
-		{busy: 100, all: 1200}: 0,
-		{busy: 150, all: 1200}: 0.25,
-		{busy: 300, all: 1200}: 1,
-		earlier:                0, // no tick has passed
-	} {
-		if got := now.busySince(earlier); got != want {
-			t.Errorf("%+v: %v, want %v", now, got, want)
-		}
+// Where more threads are busy than there are processors, one gets half of a processor at most.
+func TestLeastShare(t *testing.T) {
+	var done atomic.Bool
+	for range 2 * runtime.NumCPU() {
+		go func() {
+			runtime.LockOSThread()
+			for !done.Load() {
+				_ = threadTime()
+			}
+		}()
+	}
+	defer done.Store(true)
+	if share := leastShare(300 * time.Millisecond); share <= 0 || share > 0.6 {
+		t.Errorf("beside two busy threads on each processor one gets %.2f of it", share)
 	}
 }

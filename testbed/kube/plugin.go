@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -25,7 +26,7 @@ func wrapPlugin(c *rest.Config) error {
 	if c.ExecProvider == nil {
 		return nil
 	}
-	if _, err := exec.LookPath(c.ExecProvider.Command); err != nil {
+	if _, err := exec.LookPath(c.ExecProvider.Command); errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrPermission) {
 		return nil
 	}
 	self, err := os.Executable()

@@ -150,7 +150,7 @@ func TellMark(out, errs io.Writer) int {
 		_, err = io.WriteString(out, mark)
 	}
 	if err != nil {
-		fmt.Fprintln(errs, "netdelta "+markVerb+":", err)
+		_, _ = fmt.Fprintln(errs, "netdelta "+markVerb+":", err) // the status says so too
 		return 1
 	}
 	return 0

@@ -279,8 +279,18 @@ func (s *supervisor) ready(ctx context.Context, m *member) error {
 			return errors.New(c.Message)
 		}
 		if c.Type == corev1.NodeReady {
-			return nil
+			return untainted(n)
 		}
 	}
 	return errors.New("its kubelet has not said anything")
+}
+
+// untainted says so unless pods may be put on a node: the controller that takes a node's taint away does so a moment after the node is ready.
+func untainted(n *corev1.Node) error {
+	for _, t := range n.Spec.Taints {
+		if t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable {
+			return fmt.Errorf("it still has the taint %s", t.Key)
+		}
+	}
+	return nil
 }
