@@ -135,7 +135,7 @@ func TestDamagedJournal(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		call(t, dir, statusDone, "run", "--resume", bare, "--builds", "1").shows(t, "bridge")
+		call(t, dir, statusDone, "run", "--resume", bare, "--builds", "3").shows(t, "bridge")
 		if got := trials(t, bare); len(got) < 4 {
 			t.Errorf("%d trials, want 4 or more", len(got))
 		}
@@ -205,7 +205,7 @@ func TestRunInUserNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := host(t)
-	cmd := exec.Command(unshare, "-Urnm", os.Getenv(tested), "run", "small.yaml", "--builds", "1", "--quiet", "--out", "run")
+	cmd := exec.Command(unshare, "-Urnm", os.Getenv(tested), "run", "small.yaml", "--builds", "3", "--quiet", "--out", "run")
 	nobody(t, cmd)
 	cmd.Dir = dir
 	ran := finish(t, cmd)

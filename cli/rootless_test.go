@@ -113,7 +113,7 @@ func TestRootlessKilled(t *testing.T) {
 
 // Stopped agents of a killed run can be seen from outside the run's user namespace only.
 func TestRootlessCleanup(t *testing.T) {
-	for _, verb := range [][]string{{"cleanup"}, {"run", "small.yaml", "--builds", "1", "--out", "next", "--quiet"}} {
+	for _, verb := range [][]string{{"cleanup"}, {"run", "small.yaml", "--builds", "3", "--out", "next", "--quiet"}} {
 		t.Run(verb[0], func(t *testing.T) {
 			u := ordinaryUser(t)
 			cmd := u.start(t, "run", "long.yaml", "--builds", "900", "--out", "run", "--quiet")

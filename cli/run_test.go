@@ -234,7 +234,7 @@ func TestSeedGivesTheOrder(t *testing.T) {
 func TestUnsupportedNetwork(t *testing.T) {
 	dir := labFolder(t)
 	require.Need(t, "a kernel without ipvlan", lab.NewDriver(network.Catalogue()).Supports(t.Context(), testbed.Spec{Network: "ipvlan-l2", Family: result.IPv4}) != nil)
-	ran := call(t, dir, statusDone, "run", "small.yaml", "--networks", "host,bridge,ipvlan-l2", "--builds", "1", "--out", "run")
+	ran := call(t, dir, statusDone, "run", "small.yaml", "--networks", "host,bridge,ipvlan-l2", "--builds", "3", "--out", "run")
 	ran.shows(t, "bridge", "ipvlan-l2", "unsupported", "this kernel lacks")
 	call(t, dir, statusDone, "show", "run", "-v").shows(t, "CONFIG_IPVLAN")
 	run := decode(t, call(t, dir, statusDone, "show", "run", "--json").stdout)
@@ -253,7 +253,7 @@ func TestUnsupportedNetwork(t *testing.T) {
 // The baseline alone is a run too: its noise.
 func TestBaselineAlone(t *testing.T) {
 	dir := labFolder(t)
-	call(t, dir, statusDone, "run", "small.yaml", "--networks", "host", "--builds", "1", "--out", "run").shows(t, "null")
+	call(t, dir, statusDone, "run", "small.yaml", "--networks", "host", "--builds", "3", "--out", "run").shows(t, "null")
 	if run := decode(t, call(t, dir, statusDone, "show", "run", "--json").stdout); len(run.Null) == 0 || len(run.Deltas) > 0 {
 		t.Errorf("%d null checks and %d deltas of the baseline alone", len(run.Null), len(run.Deltas))
 	}

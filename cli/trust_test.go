@@ -42,8 +42,8 @@ func TestForeignStudy(t *testing.T) {
 	if err := os.Chown(filepath.Join(dir, "small.yaml"), 12345, 12345); err != nil {
 		t.Fatal(err)
 	}
-	call(t, dir, statusDone, "run", "small.yaml", "--networks", "host", "--builds", "1", "--quiet", "--out", "own").says(t, "small.yaml belongs to user 12345")
-	cmd := command(t, dir, "run", "small.yaml", "--builds", "1", "--quiet", "--out", "run")
+	call(t, dir, statusDone, "run", "small.yaml", "--networks", "host", "--builds", "3", "--quiet", "--out", "own").says(t, "small.yaml belongs to user 12345")
+	cmd := command(t, dir, "run", "small.yaml", "--networks", "host", "--builds", "3", "--quiet", "--out", "run")
 	cmd.Env = append(os.Environ(), "SUDO_UID=12345")
 	if e := finish(t, cmd).want(t, statusDone); e.stderr != "run folder: run\nreport: run/report.html\n" {
 		t.Errorf("standard error has more than the run's folder:\n%s", e.stderr)

@@ -275,6 +275,16 @@ func notOwned(driver testbed.Provider, c result.Cell) string {
 	return ""
 }
 
+// tooFewProcessors is why a cell's ends can't have a processor each where this program may use so many, "" where they can: on one processor
+// its figures would be those of regime=saturated.
+func tooFewProcessors(c result.Cell, cpus int) string {
+	regime := c.Setting().Regime()
+	if cpus >= 2 || regime == "" || c.Params.CPU != "two" {
+		return ""
+	}
+	return fmt.Sprintf("regime=%s is unsupported: needs two processors, and this program may use one (taskset, or a container's set of processors); allow it a second one, or measure regime=%s", regime, result.RegimeSaturated)
+}
+
 // unreachable is why a cell's client can't reach its external target from where its placement says, "" where it can.
 func (p *Plan) unreachable(ctx context.Context, driver testbed.Provider, c result.Cell) (string, error) {
 	host, targets := measure.TargetHost(c.Params), driver.Capabilities().Targets

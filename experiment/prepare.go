@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"netdelta/experiment/measure"
@@ -44,8 +45,16 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 		}
 	}
 	p := Plan{Cells: plan.Expand(s), Rules: plan.RulesOf(s.Design)}
+	cpus := math.MaxInt // of another machine, whose provider knows
 	if able.PinsCPUs {
 		p.placeOnCPUs(workloads)
+	}
+	if able.PinsCPUs && able.SharesMachine {
+		allowed, err := machine.AllowedCPUs()
+		if err != nil {
+			return Plan{}, err
+		}
+		cpus = len(allowed)
 	}
 	if err := p.findDemands(ctx, workloads, driver); err != nil {
 		return p, err
@@ -61,7 +70,7 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 		func(c result.Cell) (string, error) { return p.unreachable(ctx, driver, c) },
 		p.crowded(),
 		func(c result.Cell) (string, error) {
-			return cmp.Or(p.notSwappable(able.Networks, c), notOwned(driver, c), p.oversized(able.Networks, s, c)), nil
+			return cmp.Or(p.notSwappable(able.Networks, c), notOwned(driver, c), tooFewProcessors(c, cpus), p.oversized(able.Networks, s, c)), nil
 		},
 	} {
 		if err := p.refuse(func(c result.Cell) (string, error) {
