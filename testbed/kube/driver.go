@@ -145,7 +145,9 @@ func (d *Driver) addressable(ctx context.Context, spec testbed.Spec) error {
 	if !serviced(via) {
 		via = ClusterIP
 	}
-	s := serviceManifest(d.cluster.Namespace, d.Run().Name("trial"), via, spec.Family, d.Run(), nil, firstPort, firstPort)
+	// A Service without a selector may have addresses that no pod of the cluster can have.
+	nothing := map[string]string{"netdelta": "none"}
+	s := serviceManifest(d.cluster.Namespace, d.Run().Name("trial"), via, spec.Family, d.Run(), nothing, firstPort, firstPort)
 	err := dryCreate(ctx, d.cluster.API.Services(d.cluster.Namespace), "service", s)
 	if err != nil && spec.Family == result.IPv6 && strings.Contains(err.Error(), "not configured on this cluster") {
 		return &testbed.UnsupportedError{Feature: "family ipv6", Need: "a cluster with addresses of IPv6", Fix: "measure family ipv4"}
