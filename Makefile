@@ -53,7 +53,7 @@ test: ## setup, then all tests that need only this machine; at the end what was 
 	@scripts/test.sh $(if $(EVERYTHING),--everything) $(PKGS)
 
 .PHONY: quick
-quick: ## the short tests of packages and of those that import them, as far as something changed (PKGS)
+quick: ## the short tests of packages, and of those that import them and make no namespaces, as far as something changed (PKGS)
 	@scripts/quick.sh $(PKGS)
 
 .PHONY: check

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"netdelta/experiment/study"
+	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -14,7 +15,8 @@ import (
 // What bounds real trials is found: a limited link bounds a stream, the processors bound one without a limit and round trips
 // that follow one another on one processor; a few requests a second leave everything idle, and only wait. On a busy machine a
 // burst may go wrong, so that it is what most trials say that counts.
-func TestBoundsOfRealTrials(t *testing.T) {
+func TestBoundsOfRealTrialsWhenQuiet(t *testing.T) {
+	require.Quiet(t)
 	const few = 400 // requests a second: a round has less than 100 ms of each network, and whatever else the machine runs would count in longer ones
 	for _, c := range []struct {
 		name  string
