@@ -85,7 +85,6 @@ func Judge(o Observation) result.Path {
 		Observation: o,
 		statement:   statement{result.Path{Payload: o.Load.payload(), Hops: []result.PathHop{}, MTU: o.Fit.Largest}},
 		seen:        map[network.Device]*deviceSample{},
-		othersCut:   map[network.Space]int{},
 		changed:     bonded(changes(o.Before.Counters, o.After.Counters), o.Bonds),
 		need:        need(o.Request, o.Response, o.Load),
 	}
@@ -115,8 +114,6 @@ type judgement struct {
 	changed map[network.Device]change
 	need    map[crossing]unit.Bytes
 	seen    map[network.Device]*deviceSample
-	// othersCut is the most fragments of others' packets that were sampled on a device of each namespace.
-	othersCut map[network.Space]int
 }
 
 // statement is what a judgement says.
@@ -373,7 +370,7 @@ func (j *judgement) fragments() {
 		if !known {
 			continue
 		}
-		after, others := j.After.Stacks[s], uint64(j.othersCut[s])
+		after, others := j.After.Stacks[s], uint64(j.othersCut(s))
 		for _, v := range []struct {
 			before, after, others uint64
 			says                  string

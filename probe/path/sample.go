@@ -103,12 +103,21 @@ func (j *judgement) look() {
 	}
 	for of, p := range pieces {
 		if p.others {
-			j.othersCut[of.on.In] = max(j.othersCut[of.on.In], j.on(of.on).othersCut+p.count)
 			j.on(of.on).othersCut += p.count
 		} else {
 			j.on(of.on).cut += p.count
 		}
 	}
+}
+
+// othersCut is how many fragments of others' packets were sampled in a namespace: on the device that had most, since each passes several.
+func (j *judgement) othersCut(s network.Space) (most int) {
+	for on, d := range j.seen {
+		if on.In == s {
+			most = max(most, d.othersCut)
+		}
+	}
+	return most
 }
 
 // piece is what the fragments of one packet have in common on one device (RFC 791, section 3.2).
