@@ -155,7 +155,8 @@ func TestLostDatagramsAreCountedAndRepeated(t *testing.T) {
 			c := arm(t, namespace(t, 1500, fmt.Sprintf(dropNinth, "input")), w, result.Params{Connections: connections}, 7000)
 			b := burst(t, c, engine.BurstSpec{Transactions: 100})
 			// Of 100 requests and as many responses a ninth is dropped, and a ninth of the repetitions.
-			if b.Transactions != 100 || b.Lost < 15 || b.Lost > 40 || b.Sent != b.Transactions+b.Lost {
+			// A busy machine is late with some responses: their requests are repeated, and not lost.
+			if late := b.Sent - b.Transactions - b.Lost; b.Transactions != 100 || b.Lost < 15 || b.Lost > 40 || late < 0 {
 				t.Errorf("%d transactions, %d sent, %d lost; want 100 with about 25 lost", b.Transactions, b.Sent, b.Lost)
 			}
 			// A lost datagram shows in the latency.
