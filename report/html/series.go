@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"netdelta/insight"
@@ -155,11 +156,15 @@ func (p *page) coursePanel(all *drawing, s *setting, d insight.Drift, timeline s
 	ticks := on.y.changeTicks
 	if d.Linear {
 		kind, ticks = "differences", on.y.linearTicks
-		name = func(v float64) string { return words.Difference(d.Unit, v) }
+		// The unit stands above the axis: a phone has no room for it next to each line.
+		name = func(v float64) string { return strings.TrimSuffix(words.Difference(d.Unit, v), words.Points) }
 	}
 	on.open(all, kind, d.Unit, "Each network against the baseline, build by build: "+s.Title(),
 		"A line for each network with a dot for each build; what moves baseline and network alike has dropped out.")
 	on.grid(all, ticks(6), name)
+	if d.Linear {
+		all.text(`class="al" x="0" y="-6"`, strings.TrimSpace(words.Points))
+	}
 	on.uprights(all, timeline.linearTicks(8), seconds)
 	y := number(on.place(0, none).y)
 	all.put(`<line class="none" x2="100%%" y1="%s" y2="%s"/>`, y, y)

@@ -37,13 +37,16 @@ func Value(unitName string, v float64) string {
 	return strings.TrimSpace(strconv.FormatFloat(v, 'g', 4, 64) + " " + unitName)
 }
 
+// Points ends a difference of two shares.
+const Points = " points"
+
 // Difference prints a difference of two values of a metric, with its sign: "+3.21 µs", "-1.20 Gbit/s".
 func Difference(unitName string, v float64) string {
 	switch unitName {
 	case "ns":
 		return unit.Difference(time.Duration(math.Round(v)))
 	case "ratio":
-		return signed(v, strconv.FormatFloat(math.Abs(100*v), 'f', 2, 64)) + " points"
+		return signed(v, strconv.FormatFloat(math.Abs(100*v), 'f', 2, 64)) + Points
 	}
 	return signed(v, Value(unitName, math.Abs(v)))
 }
