@@ -242,7 +242,8 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 		Study: s, Provider: provider, Workloads: env.workloads, Judge: liveJudge{words.NewJudge(env.workloads), &shown.leading}, Progress: shown,
 		Exact: o.exact, Builds: o.builds, Password: password, Wait: o.wait, Options: o.call.values, Location: env.location(o.out, o.resume, o.call.earlier),
 	}
-	run.Notes = append(run.Notes, notes...)
+	earlier := env.earlierRuns(s.Testbed)
+	run.Notes, run.Head = append(run.Notes, notes...), earlier.begin
 	if o.dry {
 		return errors.Join(env.dryRun(ctx, &run, k), closed())
 	}
@@ -266,6 +267,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	if err = errors.Join(err, closed()); folder == nil {
 		return badInput(err)
 	}
+	earlier.end(ctx, record)
 	return errors.Join(env.finish(record, folder, o, err), folder.Close())
 }
 

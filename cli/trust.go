@@ -19,7 +19,6 @@ import (
 	"netdelta/internal/owner"
 	"netdelta/report/ui"
 	"netdelta/result"
-	"netdelta/testbed/kube/change"
 	"netdelta/testbed/lab/rootless"
 	"netdelta/unit"
 )
@@ -90,12 +89,11 @@ func foreign(file string, getenv func(string) string) string {
 
 // trustMark is the file that says that the user trusts these demands, with what their files have in them now.
 func (env *environment) trustMark(demands []study.Demand) (string, error) {
-	changes, err := change.DefaultState(env.getenv)
+	folder, err := owner.StateFolder(env.getenv, "trusted")
 	if err != nil {
 		return "", err
 	}
-	folder := filepath.Join(filepath.Dir(changes), "trusted")
-	if err := owner.CheckFolder(folder, "XDG_STATE_HOME"); err != nil {
+	if err := owner.CheckFolder(folder, owner.StateVariable); err != nil {
 		return "", err // what another user trusts says nothing
 	}
 	sum := sha256.New()

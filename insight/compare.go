@@ -3,6 +3,7 @@ package insight
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"netdelta/internal/gather"
 	"netdelta/result"
@@ -106,7 +107,11 @@ func (j Judge) Compare(before, after Measured, o Comparing) RunChanges {
 func (j Judge) deltas(m Measured, o Comparing) []delta {
 	options := j.options(m.Run)
 	options.HeadlinesOnly = o.Metric == "" && !o.All
+	if options.Repeating == nil && m.Run.Testbed == "lab" { // of a version that did not know what runs differ by
+		options.Repeating = Repeating(MeasuredSpreads(), nil)
+	}
 	contrasts := newBasis(m.Run.Cells, m.Trials, options).compareAll().networks
+	options.forAnotherRun(contrasts)
 	var all []delta
 	for i, d := range judged(contrasts, options) {
 		if o.Metric != "" {
@@ -161,6 +166,7 @@ func (c *RunChanges) changes(pairs [][2]delta) {
 	all, estimates := make([]result.Change, len(pairs)), make([]stats.Change, len(pairs))
 	c.Changes, c.Doubts = all, make([]Doubt, len(pairs))
 	options, floors := make([]stats.Options, len(pairs)), make([]float64, len(pairs))
+	sameMachine := !slices.ContainsFunc(c.Differences, func(d result.Difference) bool { return d.Group == GroupMachine || d.Group == GroupKernel })
 	families := map[string][]int{}
 	for i, p := range pairs {
 		m := p[1].contrast.metric
@@ -169,9 +175,11 @@ func (c *RunChanges) changes(pairs [][2]delta) {
 		if m.linear {
 			options[i].Margin = c.LossMargin
 		}
-		estimates[i] = Options{Exact: c.Exact}.between(p[0].contrast.estimate, p[1].contrast.estimate, options[i])
+		var byTime bool
+		estimates[i], byTime = changeBetween(p, sameMachine, c.Exact, options[i])
 		floors[i] = stats.ChangeFloor(p[0].contrast.floor, p[1].contrast.floor)
 		all[i] = change(p, estimates[i], floors[i])
+		all[i].ByTime = byTime
 		if !estimates[i].HasInterval {
 			continue // it can make no claim, and must not weaken the others
 		}

@@ -33,6 +33,8 @@ type Options struct {
 	Exact bool
 	// HeadlinesOnly leaves all other metrics out, for a run that asks after each build what is resolved.
 	HeadlinesOnly bool
+	// Repeating is what runs on the machine differ by, which intervals and verdicts of deltas allow for; nil for those of one run alone.
+	Repeating *result.Repeating
 	// Unpaired says that cells and baselines were not measured in turn, as in files of other programs: nothing pairs a build of one with
 	// a build of the other.
 	Unpaired bool
@@ -57,7 +59,10 @@ type contrast struct {
 	delta    result.Delta
 	metric   metric
 	estimate stats.Estimate
-	batches  []int // of each location of the estimate
+	time     stats.Estimate  // the difference in seconds; without builds where the metric is no time
+	repeated *stats.Estimate // estimate for repeating the run; nil where that is not known or not asked for
+	runs     runSpread       // what it allows for
+	batches  []int           // of each location of the estimate
 	// floor is what the null checks leave possible (floors.of), on the scale of the estimate.
 	floor float64
 }
@@ -242,35 +247,27 @@ func (t cellSet) contrast(cell result.Cell, others []string, baseline float64, m
 		d.Rounds = 0 // one figure for each build: there are no rounds in it
 	}
 	fill(&d, m, e)
+	var added stats.Estimate
 	if inTime {
-		addTime(&d, o.locate(p.added, o.stats(*p.seconds)))
+		added = o.locate(p.added, o.stats(*p.seconds))
+		addTime(&d, added)
 	}
 	d.Bound = boundOf(cell.ID, all)
 	if warning := failedShare(cell.ID, all); warning != "" {
 		d.Warnings = append(d.Warnings, warning)
 	}
-	return contrast{delta: d, metric: m, estimate: e, batches: p.batches}, p, nil
+	return contrast{delta: d, metric: m, estimate: e, time: added, batches: p.batches}, p, nil
 }
 
 // fill writes an estimate into a delta: as ratio, and as value and difference at the baseline's value.
 func fill(d *result.Delta, m metric, e stats.Estimate) {
-	difference := func(x float64) float64 {
-		if m.linear {
-			return x
-		}
-		return d.BaselineValue * math.Expm1(x)
-	}
-	d.Difference = difference(e.Center)
+	d.Difference = differenceAt(d.BaselineValue, m, e.Center)
 	d.Value = d.BaselineValue + d.Difference
 	if !m.linear {
 		d.Ratio = math.Exp(e.Center)
 	}
 	if e.HasInterval {
-		d.DifferenceLow, d.DifferenceHigh = finite(difference(e.Low)), finite(difference(e.High))
-		if !m.linear {
-			d.RatioLow, d.RatioHigh = finite(math.Exp(e.Low)), finite(math.Exp(e.High))
-		}
-		d.P = finite(e.P)
+		fillInterval(d, m, e)
 	} else {
 		d.Need = e.Need
 	}
@@ -282,6 +279,23 @@ func fill(d *result.Delta, m metric, e stats.Estimate) {
 	for _, w := range e.Warnings {
 		d.Warnings = append(d.Warnings, w.Error())
 	}
+}
+
+// fillInterval writes an estimate's interval and p into a delta.
+func fillInterval(d *result.Delta, m metric, e stats.Estimate) {
+	d.DifferenceLow, d.DifferenceHigh = finite(differenceAt(d.BaselineValue, m, e.Low)), finite(differenceAt(d.BaselineValue, m, e.High))
+	if !m.linear {
+		d.RatioLow, d.RatioHigh = finite(math.Exp(e.Low)), finite(math.Exp(e.High))
+	}
+	d.P = finite(e.P)
+}
+
+// differenceAt is a place on the scale of comparison as a difference from the baseline's value.
+func differenceAt(baseline float64, m metric, x float64) float64 {
+	if m.linear {
+		return x
+	}
+	return baseline * math.Expm1(x)
 }
 
 // addTime writes the paired difference in time into a delta. It has an interval of its own: the ratio's, scaled by one point of the
@@ -317,7 +331,7 @@ func judged(contrasts []*contrast, o Options) []result.Delta {
 	}
 	deltas := make([]result.Delta, len(contrasts))
 	for _, members := range families {
-		p := gather.Each(members, func(i int) float64 { return contrasts[i].estimate.P })
+		p := gather.Each(members, func(i int) float64 { return contrasts[i].judgedBy().P })
 		for k, adjusted := range o.family(p) {
 			deltas[members[k]] = contrasts[members[k]].judge(adjusted, len(members), o)
 		}
@@ -327,14 +341,14 @@ func judged(contrasts []*contrast, o Options) []result.Delta {
 
 // judge completes the delta, one of a family, by its verdict.
 func (c contrast) judge(adjusted float64, family int, o Options) result.Delta {
-	d, options := c.delta, o.stats(c.metric)
-	if c.estimate.HasInterval {
+	d, options, e := c.delta, o.stats(c.metric), c.judgedBy()
+	if e.HasInterval {
 		d.PAdjusted = finite(adjusted)
 	}
-	verdict := stats.Judge(c.estimate, adjusted, c.floor, stats.Better(d.Better), options)
+	verdict := stats.Judge(e, adjusted, c.floor, stats.Better(d.Better), options)
 	d.Verdict = string(verdict)
-	if verdict == stats.Unresolved && c.estimate.HasInterval {
-		d.Need = stats.Needed(c.estimate, family, c.floor, options)
+	if verdict == stats.Unresolved && e.HasInterval {
+		d.Need = stats.Needed(e, family, c.floor, options)
 	}
 	return d
 }

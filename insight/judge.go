@@ -51,6 +51,7 @@ func (j Judge) Conclude(run *result.Run, trials *Summaries) Findings {
 	run.Bind(j.own)
 	b := newBasis(run.Cells, trials, j.options(*run))
 	c := b.compareAll()
+	b.options.forAnotherRun(c.networks)
 	run.Deltas, run.Null = judged(c.networks, b.options), judged(c.controls, b.options)
 	c.networks, c.controls = nil, nil // a large run has as much of them as of deltas
 	run.Contrasts, run.Effects = b.contrasts(), b.effects()
@@ -100,7 +101,7 @@ func away(d result.Delta) float64 {
 func (j Judge) options(run result.Run) Options {
 	return Options{
 		Confidence: run.Confidence, Margin: run.Margin, Sequential: run.Adaptive, Headlines: j.headlines, Own: j.own, Exact: run.Exact != nil,
-		Unpaired: run.Unpaired,
+		Repeating: run.Repeating, Unpaired: run.Unpaired,
 	}
 }
 

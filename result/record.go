@@ -261,6 +261,9 @@ type Delta struct {
 	BaselineValue float64 `json:"baseline_value"`
 	Value         float64 `json:"value"`
 	Judgement
+	// Within is the interval of this run alone, by what its builds differ by, where the Judgement's interval is for repeating the run
+	// (Run.Repeating); nil where that is of this run alone.
+	Within   *Interval `json:"within,omitempty"`
 	Variance *Variance `json:"variance,omitempty"`
 	// Bound is what kept the cell from doing more in most of its trials: "link", "cpu", "disk" or "latency"; "" where that is not
 	// known, or differs from trial to trial.
@@ -332,6 +335,8 @@ type Run struct {
 	Adaptive bool `json:"adaptive"`
 	// Unpaired says that networks were not measured in turn, as in files of other programs: nothing pairs a build of one with one of another.
 	Unpaired bool `json:"unpaired,omitempty"`
+	// Repeating is what the intervals allow for beyond this run; nil where they are of this run alone.
+	Repeating *Repeating `json:"repeating,omitempty"`
 	// Ended says how the run ended: resolved, resolved in part, budget, builds, interrupted, failed or nothing measured; running
 	// while it has not.
 	Ended string `json:"ended"`

@@ -96,7 +96,8 @@ type Estimate struct {
 	// is about either was left out, or leaves no interval.
 	Warnings []error
 
-	scatter, freedom float64 // of Unpaired: standard error of Center, and what it is worth
+	scatter, freedom float64 // of Unpaired and ForAnotherRun: standard error of Center, and what it is worth
+	runs             Spread  // of ForAnotherRun
 }
 
 // HalfWidth is half the width of the interval, NaN without one.

@@ -212,11 +212,16 @@ func Needed(e Estimate, family int, floor float64, o Options) int {
 	if inside < 0 && beyond == 0 {
 		return 0 // neither comes nearer
 	}
-	error1 := e.HalfWidth() / o.quantile(1-o.Level()/2, n-1) * math.Sqrt(n) // the scatter of one build
+	one := e.HalfWidth() / o.quantile(1-o.Level()/2, n-1)
+	build := one * one * n // the variance of one build
+	if e.runs.Deviation > 0 {
+		build = varianceOf(finite(e.Locations))
+	}
 	more := 1 + sort.Search(most-e.Builds, func(i int) bool {
 		builds := float64(e.Builds + 1 + i)
-		half := o.quantile(1-o.Level()/2, builds-1) * error1 / math.Sqrt(builds)
-		return half <= inside || half*o.stretch(family, builds-1) < beyond
+		scatter, freedom := widened(build/builds, builds-1, e.runs)
+		half := o.quantile(1-o.Level()/2, freedom) * scatter
+		return half <= inside || half*o.stretch(family, freedom) < beyond
 	})
 	if e.Builds+more > most {
 		return 0

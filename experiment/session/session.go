@@ -52,6 +52,8 @@ type Session struct {
 	Location
 	cells []result.Cell // of the run that is resumed; set inside a guest alone
 
+	// Head is told of a run that is measured from here before it begins, and may add to what its record says; it may be nil.
+	Head func(*result.Run)
 	// Expose may stand between the run and its judge and progress while it is measured; nil leaves them. What it returns is called
 	// at the end.
 	Expose func(*experiment.Config) (stop func() error)
@@ -195,6 +197,9 @@ func (s *Session) measure(ctx context.Context, able testbed.Capabilities) (run r
 		return run, nil, err
 	}
 	config.Run.Notes = append(config.Run.Notes, s.Notes...)
+	if s.Head != nil {
+		s.Head(&config.Run)
+	}
 	release, err := Turn{s.Wait, s.warn}.Take(ctx, config.Measuring, func() error {
 		folder, err = s.openFolder(&config.Run)
 		return err

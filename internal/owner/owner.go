@@ -266,6 +266,23 @@ func RuntimeFolder(getenv func(string) string, name string) string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("%s-%d", name, uid))
 }
 
+// StateVariable is the environment variable that names the folder of what programs keep for the next time.
+const StateVariable = "XDG_STATE_HOME"
+
+// StateFolder is the place of a folder of what this user's programs keep for the next time: below $XDG_STATE_HOME, or .local/state of the home
+// folder. Whoever opens it has to look whose it is (CheckFolder).
+func StateFolder(getenv func(string) string, name string) (string, error) {
+	state := getenv(StateVariable)
+	if !filepath.IsAbs(state) {
+		home := getenv("HOME")
+		if !filepath.IsAbs(home) {
+			return "", fmt.Errorf("find a place to keep %s for the next time: there is no home folder; set %s or HOME", name, StateVariable)
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "netdelta", name), nil
+}
+
 // Peer is the process that made the socket at a connection's other end: its number, and a file descriptor by which the number can't
 // become another's, for the caller to close.
 func Peer(conn *net.UnixConn) (pid, fd int, err error) {

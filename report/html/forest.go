@@ -30,7 +30,7 @@ type forest struct {
 
 // row is a network against the baseline.
 type row struct {
-	Name, Change, Interval, Added, Value, Verdict string
+	Name, Change, Interval, Added, AddedInterval, Value, Verdict string
 	// Class is the verdict's: slower, faster, same, unresolved, or null for the null check.
 	Class string
 	Plot  template.HTML
@@ -176,7 +176,7 @@ func (a *axis) row(d result.Delta, null bool, floor float64) row {
 		r.Change = words.Added(d)
 	} else {
 		r.Change = precise(d.Ratio, d) + "%"
-		r.Added = words.Added(d)
+		r.Added, r.AddedInterval = words.Added(d), words.AddedInterval(d)
 	}
 	r.Value = words.Value(words.Unit(d), d.Value)
 	if null {

@@ -98,6 +98,7 @@ type setting struct {
 	Inline bool   // not left in a noscript element until it is unfolded
 	// Reference is what the baseline measures, such as "host: p50 6.42 µs".
 	Reference string
+	Regime    string // what its regime is, in a sentence
 	Says      string
 	Bounded   string // what bounded the networks
 	Forests   []forest
@@ -148,7 +149,7 @@ func settings(run result.Run) []*setting {
 	var all []*setting
 	for i, part := range insight.Parts(run) {
 		s := &setting{
-			ID: "s" + number(float64(i)), Key: part.Setting, Load: words.Load(part.Setting),
+			ID: "s" + number(float64(i)), Key: part.Setting, Load: words.Load(part.Setting), Regime: words.RegimeSays(part.Setting.Regime()),
 			Where: words.At(part.Setting.Placement), Inline: i < inlineMost, part: part,
 		}
 		s.Says, s.Bounded = words.Conclusion(insight.Conclude(part)), spaced(words.Across(part.Headlines()), words.Bounded(part.Bounds()), words.ByState(run.Checks, part.Cells))
@@ -320,7 +321,7 @@ func Write(w io.Writer, run result.Run, trials *insight.Summaries, options ...Op
 // parsed is the page's template.
 var parsed = sync.OnceValues(func() (*template.Template, error) {
 	return template.New("report").Funcs(template.FuncMap{
-		"exactSays": words.ExactSays, "exactComparison": words.ExactComparison, "exactRows": words.ExactRows,
+		"repeating": words.RepeatingSentence, "exactSays": words.ExactSays, "exactComparison": words.ExactComparison, "exactRows": words.ExactRows,
 		"spreads": words.Spreads, "splitParts": words.SplitParts, "replication": words.Replication, "services": words.Services, "clients": words.Clients,
 		"load": words.Load, "title": words.Title, "where": words.Where, "name": insight.Name, "claimClass": claimClass, "thousands": unit.Thousands[uint64],
 		"fixed":     func(x float64) string { return fmt.Sprintf("%.2f", x) },

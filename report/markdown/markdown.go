@@ -39,6 +39,9 @@ func Write(w io.Writer, run result.Run) error {
 		}
 	}
 	d.line("")
+	if says := words.RepeatingSentence(run); says != "" {
+		d.paragraph(escape(says))
+	}
 	for i, p := range parts {
 		d.setting(p)
 		if says := words.ByState(run.Checks, p.Cells); says != "" {
@@ -117,11 +120,14 @@ func (d *document) setting(run insight.Part) {
 	}
 	first := deltas[0]
 	d.paragraph("### " + escape(words.Title(run.Setting)))
-	over := percentage(run.Confidence) + "% intervals over the builds of this run."
+	over := percentage(run.Confidence) + "% intervals."
 	if run.Exact != nil {
 		over = fmt.Sprintf("Ranges over %d seeds.", len(run.Exact.Seeds))
 	}
 	d.paragraph(fmt.Sprintf("%s: %s %s. %s", escape(first.Baseline), escape(first.Metric), words.BaselineValue(deltas), over))
+	if says := words.RegimeSays(run.Setting.Regime()); says != "" {
+		d.paragraph(escape(says))
+	}
 	d.deltas(deltas, null)
 	for _, says := range []string{words.Across(run.Headlines()), words.Bounded(run.Bounds())} {
 		if says != "" {
@@ -144,7 +150,7 @@ func (d *document) deltas(deltas []result.Delta, null int) {
 		}
 		rows = append(rows, []string{
 			escape(insight.Name(delta.Network, delta.Path)), change, interval(delta),
-			words.Added(delta), words.Value(words.Unit(delta), delta.Value), verdict, excluded(delta.Excluded),
+			strings.TrimSpace(words.Added(delta) + " " + words.AddedInterval(delta)), words.Value(words.Unit(delta), delta.Value), verdict, excluded(delta.Excluded),
 		})
 	}
 	d.table(rows, "network", "vs "+escape(deltas[0].Baseline)+">", "interval>", "difference>", escape(deltas[0].Metric)+">", "verdict", "left out")

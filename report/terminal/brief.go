@@ -38,6 +38,7 @@ func (p *page) kindStyle(kind string) ui.Style {
 func (p *page) brief() {
 	p.title("Reliability", "details: "+p.again())
 	p.entry("figures", strings.Join(p.rest(), " · "))
+	p.entry("intervals", p.intervals())
 	p.list("failed", p.failed())
 	p.list("misrouted", p.misrouted())
 	p.unsupported()

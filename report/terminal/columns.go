@@ -3,6 +3,7 @@ package terminal
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"netdelta/insight"
@@ -99,6 +100,23 @@ func (t table) addedColumn() column {
 		title = "change"
 	}
 	return t.column(title, true, words.Added)
+}
+
+// addedIntervalColumn is the interval of the change in the metric's unit. There is none of an exact run, which counts.
+func (t table) addedIntervalColumn() column {
+	if t.deltas[0].Ratio == 0 || t.exact {
+		return column{}
+	}
+	return t.column(fmt.Sprintf("%.4g%% interval", 100*t.confidence), true, words.AddedInterval)
+}
+
+// withinColumn is the interval of the run alone. There is none where no other is printed.
+func (t table) withinColumn() column {
+	c := t.column("in this run", true, words.WithinRun)
+	if !slices.ContainsFunc(c.cells, func(p piece) bool { return p.text != "" }) {
+		return column{}
+	}
+	return c
 }
 
 func (t table) valueColumn() column {

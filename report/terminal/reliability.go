@@ -24,7 +24,7 @@ func (p *page) reliability() {
 	p.title("Reliability", "")
 	p.entry("null check", p.nullCheck())
 	p.entry("spread", p.spread())
-	p.entry("another day", p.anotherDay())
+	p.entry("intervals", p.intervals())
 	p.entry("seeds", p.seeds())
 	p.entry("left out", p.leftOut())
 	p.list("failed", p.failed())
@@ -142,12 +142,12 @@ func (p *page) spread() string {
 	return text + ")"
 }
 
-// anotherDay says what the intervals are of.
-func (p *page) anotherDay() string {
+// intervals says what the intervals are of.
+func (p *page) intervals() string {
 	if p.spread() == "" {
 		return ""
 	}
-	return "intervals are of this run; where another will lie, netdelta compare of three runs says"
+	return words.Repeating(p.run)
 }
 
 // leftOut counts the bursts that enter no delta, by reason. The baseline's are counted with its null check, where

@@ -79,6 +79,7 @@ func (p *page) setting(part insight.Part) {
 		right = deltas[0].Baseline + ": " + deltas[0].Metric + " " + words.BaselineValue(deltas)
 	}
 	p.title(words.Load(part.Setting)+" · "+words.At(part.Setting.Placement), right)
+	p.explain(part.Setting.Regime())
 	if len(t.deltas) > 0 {
 		p.rows(t)
 	}
@@ -93,6 +94,15 @@ func (p *page) setting(part insight.Part) {
 	if p.view.Pairs {
 		p.pairs(part)
 	}
+}
+
+// explain says what a regime is where it is met first.
+func (p *page) explain(regime string) {
+	if slices.Contains(p.explained, regime) {
+		return
+	}
+	p.explained = append(p.explained, regime)
+	p.paragraph(piece{}, words.RegimeSays(regime))
 }
 
 // tableOf sorts out the rows of a setting.
@@ -226,17 +236,28 @@ func (p *page) grid(l layout, deltas []result.Delta, margin float64, style func(
 // layout chooses the columns of a setting's table.
 func (p *page) layout(t table) layout {
 	name, cost, interval := p.nameColumn(t), t.costColumn(p.against(t.deltas[0].Baseline)), t.intervalColumn()
-	added, value, verdict := t.addedColumn(), t.valueColumn(), t.withUnseen(t.verdictColumn())
+	added, spanned, value, verdict := t.addedColumn(), t.addedIntervalColumn(), t.valueColumn(), t.withUnseen(t.verdictColumn())
 	tail, cpu := t.secondColumn(tailMetric), t.secondColumn(cpuMetric)
 	if tail.cells == nil {
 		tail = t.secondColumn(loadedMetric)
 	}
 	users := p.usersColumn(t, usersMost)
-	all, few := []column{name, cost, interval}, []column{name, cost}
+	all, few, second := []column{name, cost, interval}, []column{name, cost}, []column{added, spanned}
+	if t.deltas[0].Regime() == result.RegimeWaking && spanned.cells != nil {
+		// Where wake-ups are most of the baseline's time, the percentage says more of the machine than of the network.
+		all, few, second = []column{name, added, spanned}, []column{name, added}, []column{cost, interval}
+	}
+	var within column
+	if p.view.Verbose {
+		within = t.withinColumn()
+	}
+	after := func(columns ...column) []column { return append(slices.Clone(second), columns...) }
 	if users.cells != nil {
-		l := p.choose(layout{before: all, after: []column{added, value, verdict, users}, least: barEnough},
-			layout{before: all, after: []column{added, verdict, users}, least: barEnough},
-			layout{before: all, after: []column{added, verdict, p.usersColumn(t, usersLeast)}, least: barLeast}, layout{least: never})
+		l := p.choose(layout{before: all, after: after(value, within, verdict, users), least: barEnough},
+			layout{before: all, after: after(verdict, users), least: barEnough},
+			layout{before: all, after: []column{second[0], value, verdict, users}, least: barEnough},
+			layout{before: all, after: []column{second[0], verdict, users}, least: barEnough},
+			layout{before: all, after: []column{second[0], verdict, p.usersColumn(t, usersLeast)}, least: barLeast}, layout{least: never})
 		if l.bar > 0 && l.bar < never && len(l.after) > 0 {
 			return l
 		}
@@ -247,10 +268,13 @@ func (p *page) layout(t table) layout {
 		}
 	}
 	return p.choose(
-		layout{before: all, after: []column{added, value, tail, cpu, verdict}, least: barEnough},
-		layout{before: all, after: []column{added, value, cpu, verdict}, least: barEnough},
-		layout{before: all, after: []column{added, value, verdict}, least: barEnough},
-		layout{before: all, after: []column{added, verdict}, least: barLeast},
+		layout{before: all, after: after(value, tail, cpu, within, verdict), least: barEnough},
+		layout{before: all, after: after(value, cpu, within, verdict), least: barEnough},
+		layout{before: all, after: after(within, verdict), least: barLeast},
+		layout{before: all, after: after(verdict), least: barLeast},
+		layout{before: all, after: []column{second[0], value, cpu, verdict}, least: barEnough},
+		layout{before: all, after: []column{second[0], value, verdict}, least: barEnough},
+		layout{before: all, after: []column{second[0], verdict}, least: barLeast},
 		layout{before: all, after: []column{verdict}, least: barLeast},
 		layout{before: few, after: []column{verdict}, least: barLeast},
 	)

@@ -72,6 +72,8 @@ type page struct {
 	terminal ui.Terminal
 	view     View
 	run      result.Run
+	// explained are the regimes that the page has explained.
+	explained []string
 	// unnamed are the networks whose products a table has no room for.
 	unnamed []string
 }

@@ -34,7 +34,7 @@ func outcome(c result.Comparison) string {
 		if len(judged) == 1 {
 			return fmt.Sprintf("Nothing changed: the 1 delta in both runs is the same to within %s.", margin) + findable(judged)
 		}
-		return fmt.Sprintf("Nothing changed: all %s are the same to within %s.", count, margin) + findable(judged)
+		return fmt.Sprintf("Nothing changed: all %s are the same to within %s.", count, margin) + byTime(judged) + findable(judged)
 	}
 	var parts []string
 	add := func(list []result.Change, text string) {
@@ -62,7 +62,16 @@ func outcome(c result.Comparison) string {
 	if len(parts) > 0 {
 		lead += "; " + strings.Join(parts, "; ")
 	}
-	return lead + "." + findable(judged)
+	return lead + "." + byTime(judged) + findable(judged)
+}
+
+// byTime says how many changes are of added time, "" for none.
+func byTime(changes []result.Change) string {
+	n := len(slices.DeleteFunc(slices.Clone(changes), func(c result.Change) bool { return !c.ByTime }))
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" The baseline itself moved: %d of them are judged by the added time, on top of the old baseline.", n)
 }
 
 // findable says how small a change the comparison could have found, "" where that is not known.

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -41,6 +42,11 @@ func main() {
 	times := flag.Int("times", 1, "runs in which to find them")
 	margin := flag.Float64("margin", 0.5, "differences that don't matter to these runs, in percent")
 	covered := flag.Int("coverage", 0, "runs of paths with 0 to 100 rules, whose intervals and verdicts are counted; 0 for none")
+	repeat := flag.Int("repeat", 0, "times that the default run is repeated, under different loads; 0 for none")
+	args := flag.String("args", "", "arguments of netdelta run for -repeat")
+	kept := flag.String("kept", "", "folder for the runs of -repeat, which may hold earlier ones, as from before a reboot; all are in the table")
+	pause := flag.Duration("pause", 0, "pause before each run of -repeat")
+	program := flag.String("program", "bin/netdelta", "netdelta, for -repeat")
 	budget := flag.Duration("budget", 15*time.Second, "time budget to find them in, and of each run of -coverage")
 	harness.Main("trust", func(ctx context.Context) error {
 		if *runs > 0 {
@@ -54,7 +60,12 @@ func main() {
 			}
 		}
 		if *covered > 0 {
-			return coverage(ctx, os.Stdout, *covered, *budget)
+			if err := coverage(ctx, os.Stdout, *covered, *budget); err != nil {
+				return err
+			}
+		}
+		if *repeat > 0 || *kept != "" {
+			return repeated(ctx, os.Stdout, repeats{*program, strings.Fields(*args), *repeat, *kept, *pause})
 		}
 		return nil
 	})

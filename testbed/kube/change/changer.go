@@ -58,7 +58,7 @@ func New(cluster *kube.Cluster, o Options) (*Changer, error) {
 		if o.State, err = DefaultState(os.Getenv); err != nil {
 			return nil, err
 		}
-		if err := owner.CheckFolder(o.State, stateVariable); err != nil {
+		if err := owner.CheckFolder(o.State, owner.StateVariable); err != nil {
 			return nil, fmt.Errorf("find a place to record changes of the cluster: %w", err)
 		}
 	}

@@ -32,20 +32,9 @@ const recordSuffix = ".json"
 // recordMost is the greatest size of a record that is read: it has manifests in it.
 const recordMost = 16 * unit.MiB
 
-// stateVariable names the folder of what programs keep for the next time.
-const stateVariable = "XDG_STATE_HOME"
-
 // DefaultState is the folder of all runs whose changes are not undone: below $XDG_STATE_HOME, or .local/state of the home folder.
 func DefaultState(getenv func(string) string) (string, error) {
-	state := getenv(stateVariable)
-	if !filepath.IsAbs(state) {
-		home := getenv("HOME")
-		if !filepath.IsAbs(home) {
-			return "", errors.New("find a place to record changes of the cluster: there is no home folder; set XDG_STATE_HOME or HOME")
-		}
-		state = filepath.Join(home, ".local", "state")
-	}
-	return filepath.Join(state, "netdelta", "changes"), nil
+	return owner.StateFolder(getenv, "changes")
 }
 
 // record is what it takes to undo a change: all of it, so that neither study nor manifests are needed any more.
@@ -186,7 +175,7 @@ func Recover(ctx context.Context, state string, log io.Writer) ([]Restored, erro
 		return nil, nil
 	}
 	if err == nil {
-		err = owner.CheckFolder(state, stateVariable) // the records hold commands
+		err = owner.CheckFolder(state, owner.StateVariable) // the records hold commands
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for what killed runs have changed: %w", err)
