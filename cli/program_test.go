@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"netdelta/internal/leak"
+	"netdelta/internal/owner"
 	"netdelta/internal/require"
 	"netdelta/result"
 	"netdelta/stats"
@@ -155,6 +156,8 @@ func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, os.Getenv(tested), args...)
 	cmd.Dir = dir
+	// What runs of other tests differ by, all of which run at once, is not what this one's do.
+	cmd.Env = append(os.Environ(), owner.StateVariable+"="+filepath.Join(dir, ".state"))
 	return cmd
 }
 
