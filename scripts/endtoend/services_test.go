@@ -49,7 +49,7 @@ func shorts() []short {
 func storageFlags(store, operation, block, depth, budget string) []string {
 	return []string{
 		"--networks", "host,vxlan-routed", "--factor", "store=" + store, "--factor", "operation=" + operation, "--factor", "block=" + block, "--factor", "depth=" + depth,
-		"--factor", "clients=1", "--factor", "mtu=9000", "--factor", "link.rate=1Gbit/s", "--time-budget", budget,
+		"--factor", "clients=1", "--factor", "mtu=9000", "--factor", "link.rate=1Gbit/s", "--factor", "link.nodes=none", "--time-budget", budget,
 	}
 }
 
