@@ -84,6 +84,7 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 	if len(plan.Measured(p.Cells)) == 0 {
 		return p, fmt.Errorf("%w: %w", record.ErrNothing, p.reasons())
 	}
+	p.Rules.Claimed = claimed(s, p.Cells, workloads)
 	fitted, err := p.fitBudget(s, able.Costs)
 	if err != nil {
 		return p, err
@@ -123,6 +124,15 @@ func (p *Plan) fitBudget(s *study.Study, costs *testbed.Costs) (plan.Fitted, err
 		p.Rules.Builds = s.Design.Builds // costs may turn out smaller: small differences take builds rather than rounds
 	}
 	return fitted, err
+}
+
+// claimed are the cells that the study's claims can be judged by here.
+func claimed(s *study.Study, cells []result.Cell, workloads []workload.Workload) map[string]bool {
+	defaults := map[string]result.Params{}
+	for _, w := range workloads {
+		defaults[w.Name] = w.Defaults
+	}
+	return study.Claimed(s.Claims, plan.Measured(cells), defaults, workload.Parameters(workloads))
 }
 
 // placeOnCPUs has cells of request-response say which processors their ends are pinned to, where the study leaves it to the workload:

@@ -18,6 +18,8 @@ const (
 	ConfirmedInPart = "confirmed in part"
 	// NoTest is one whose bounds could not have failed here.
 	NoTest = "not a test here"
+	// NotComparable is one that was measured in a study that departs from what its source measured, as Differs of the claim says.
+	NotComparable = "not comparable here"
 	// Contradicted is one of which some comparison certainly came out against it.
 	Contradicted = "contradicted"
 	// Undecided is one of which the measurements do not tell.
@@ -37,6 +39,8 @@ type Answer struct {
 	// time while the run counts instructions. Such a claim is not tested.
 	Unread          error
 	TooMany, OfTime bool
+	// Differs is why the verdict is NotComparable.
+	Differs string
 	// Parts are what the claim says by clause and placement. Metrics says that its clauses are about several metrics.
 	Parts   []ClaimPart
 	Metrics bool
@@ -89,7 +93,7 @@ func (b *basis) claims(run result.Run, defaults map[string]result.Params) []Answ
 	}
 	j := newClaimJudge(run, b, defaults)
 	for i, c := range run.Claims {
-		judged[i] = j.judge(c.Expect)
+		judged[i] = j.judge(c.Expect).compared(c.Differs)
 	}
 	return judged
 }
@@ -132,6 +136,15 @@ func newClaimJudge(run result.Run, b *basis, defaults map[string]result.Params) 
 	return j
 }
 
+// compared is the answer to a claim of a study that differs from its source in something, "" for nothing: what the same statement comes to
+// under other conditions says nothing for or against what was published.
+func (a Answer) compared(differs string) Answer {
+	if differs != "" && a.Verdict != NotTested {
+		a.Verdict, a.Differs = NotComparable, differs
+	}
+	return a
+}
+
 // judge gives the verdict on one statement and what was measured.
 func (j *claimJudge) judge(expect string) Answer {
 	clauses, err := study.ParseExpectation(expect, j.options.Own...)
@@ -142,21 +155,21 @@ func (j *claimJudge) judge(expect string) Answer {
 		return Answer{Verdict: NotTested, OfTime: true}
 	}
 	var answers []answer
-	var absent []Missing
 	var parts []ClaimPart
 	lacking := make([]int, len(clauses)) // levels of each that the run has nothing of
+	missing := make([][]Missing, len(clauses))
 	for i := range clauses {
 		for _, w := range j.absentLevels(&clauses[i]) {
-			absent = append(absent, Missing{w.String(), notInRun})
+			missing[i] = append(missing[i], Missing{w.String(), notInRun})
 			lacking[i] += len(w.Values)
 		}
 		if clauses[i].OfCorrelation() {
-			own, missing := j.correlated(&clauses[i])
-			parts, absent = append(parts, own...), append(absent, missing...)
+			own, without := j.correlated(&clauses[i])
+			parts, missing[i] = append(parts, own...), append(missing[i], without...)
 			continue
 		}
-		asked, missing := j.questions(&clauses[i], MostComparisons-len(answers))
-		absent = append(absent, missing...)
+		asked, without := j.questions(&clauses[i], MostComparisons-len(answers))
+		missing[i] = append(missing[i], without...)
 		if len(answers)+len(asked) > MostComparisons {
 			return Answer{Verdict: NotTested, TooMany: true}
 		}
@@ -164,12 +177,16 @@ func (j *claimJudge) judge(expect string) Answer {
 			if a, ok := j.answer(q); ok {
 				answers = append(answers, a)
 			} else {
-				absent = append(absent, Missing{j.silent(q), noTrial})
+				missing[i] = append(missing[i], Missing{j.silent(q), noTrial})
 			}
 		}
 	}
+	absent := slices.Concat(missing...)
 	if len(answers)+len(parts) == 0 {
 		return Answer{Verdict: NotTested, Missing: absent}
+	}
+	if i := withoutWorkload(clauses, answers, parts); i >= 0 {
+		return Answer{Verdict: NotTested, Missing: missing[i]}
 	}
 	j.weigh(answers)
 	extent := j.extent(clauses, lacking, answers, parts)
@@ -181,6 +198,26 @@ func (j *claimJudge) judge(expect string) Answer {
 		Verdict: inPart(allOf(verdicts), extent), Extent: extent, Parts: append(j.parts(answers), parts...), Missing: open(absent, answers),
 		Metrics: slices.ContainsFunc(clauses, func(c study.Clause) bool { return c.Metric != clauses[0].Metric }),
 	}
+}
+
+// withoutWorkload is the first clause that names a workload of which the claim has no comparison, -1 if there is none. Such a claim is not
+// judged by its other clauses: what a raw round trip takes says nothing of an application that was not measured.
+func withoutWorkload(clauses []study.Clause, answers []answer, correlated []ClaimPart) int {
+	measured := map[string]bool{}
+	for _, a := range answers {
+		measured[a.a.Workload], measured[a.b.Workload] = true, true
+	}
+	for _, p := range correlated {
+		measured[p.Decisive.A.Workload] = true
+	}
+	return slices.IndexFunc(clauses, func(c study.Clause) bool {
+		for _, w := range c.Where {
+			if w.Key == "workload" {
+				return !slices.ContainsFunc(w.Values, func(name string) bool { return measured[name] })
+			}
+		}
+		return false
+	})
 }
 
 // parts sorts answers by clause and placement, in the order in which they come.

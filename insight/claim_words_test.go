@@ -73,8 +73,12 @@ func TestClaimTexts(t *testing.T) {
 			"1 of 2 settings: on one node: macvlan +5.0% [5.0, 5.0], next bridge +10.0% [10.0, 10.0]"},
 		{"p50 of macvlan below bridge, vxlan where placement=same-node, message=300|500|1024", insight.ConfirmedInPart,
 			"1 of 3 settings: on one node: macvlan +5.0% [5.0, 5.0], next bridge +10.0% [10.0, 10.0]. Not tested: message=500|1024 (not in this run)"},
-		{"p50 of macvlan below bridge where placement=same-node, message=300; p50 of macvlan below bridge where workload=http", insight.ConfirmedInPart,
-			"1 of 2 settings: on one node: macvlan +5.0% [5.0, 5.0], next bridge +10.0% [10.0, 10.0]. Not tested: workload=http (not in this run)"},
+		{"p50 of macvlan below bridge where placement=same-node, message=300; p50 of macvlan below bridge where workload=http", insight.NotTested,
+			"not in this run: workload=http"},
+		{"p50 of macvlan above bridge where placement=same-node; rate of macvlan below bridge where workload=http|block", insight.NotTested,
+			"not in this run: workload=http|block"},
+		{"p50 of macvlan below bridge where placement=same-node, workload=tcp-rr, message=300; p50 of ipip below bridge where workload=tcp-rr, message=300, placement=same-node", insight.ConfirmedInPart,
+			"2 of 3 networks: on one node: macvlan +5.0% [5.0, 5.0], next bridge +10.0% [10.0, 10.0]. Not tested: ipip (not in this run)"},
 		{"p50 of macvlan below bridge where placement=same-node, message=300; cpu of macvlan below bridge where placement=same-node, message=300", insight.ConfirmedInPart,
 			"0 of 1 setting: p50 on one node: macvlan +5.0% [5.0, 5.0], next bridge +10.0% [10.0, 10.0]. Not tested: cpu (not measured)"},
 		{"p50 of macvlan below bridge where placement=same-node, message=300; p50 of ipip below bridge where placement=same-node, message=300", insight.ConfirmedInPart,
@@ -122,6 +126,21 @@ func TestClaimTexts(t *testing.T) {
 		}
 		if got.ID+got.Says+got.Source+got.Published+got.Expect != "abcd"+tc.statement {
 			t.Errorf("the claim itself has changed: %+v", got)
+		}
+	}
+}
+
+// What a study measures in another way than its source is neither confirmed nor contradicted, and its figures are told.
+func TestClaimOfWhatDiffers(t *testing.T) {
+	run, trials := precise().in(t, setting{result.SameNode, result.Params{Message: 300}, logs(1.1, 1.05, 1.4)})
+	for _, tc := range []struct{ statement, verdict, measured string }{
+		{"p50 of macvlan below bridge", insight.NotComparable, "on one node: macvlan +5.0% [5.0, 5.0], next bridge +10.0% [10.0, 10.0]. What differs: another store"},
+		{"p50 of macvlan above bridge", insight.NotComparable, "on one node: macvlan +5.0% [5.0, 5.0], bridge +10.0% [10.0, 10.0]. What differs: another store"},
+		{"p50 of ipip below bridge", insight.NotTested, "not in this run: ipip"},
+	} {
+		run.Claims = []result.Claim{{Differs: "another store", Expect: tc.statement}}
+		if got := judgedClaims(run, trials)[0]; got.Verdict != tc.verdict || got.Measured != tc.measured {
+			t.Errorf("%s\n got %s: %s\nwant %s: %s", tc.statement, got.Verdict, got.Measured, tc.verdict, tc.measured)
 		}
 	}
 }

@@ -161,13 +161,13 @@ func checkLinks(c result.Conditions) error {
 	return nil
 }
 
-// underlayPort joins a device to the underlay switch, by one link or by a bond of several.
-func (d *draft) underlayPort(dev Device, addr MAC, switchEnd string, index int) {
+// underlayPort joins a device to the underlay switch as its node is joined, by one link or by a bond of several. The index is the port's own.
+func (d *draft) underlayPort(dev Device, addr MAC, switchEnd string, index, node int) {
 	near := End{Device: dev, Role: RolePort, MAC: addr}
 	far := End{Device: Device{InSwitch(), switchEnd}, Role: RoleSwitchPort, MAC: mac(macSwitchPort, index)}
-	link := d.t.linkOf(index)
+	link := d.t.linkOf(node)
 	if link.Count > 1 {
-		d.bondedPort(near, far, link)
+		d.bondedPort(near, far, index, link)
 		return
 	}
 	d.under(Veth{A: near, B: far, MTU: d.t.MTU}, Enslave{Device: far.Device, Bridge: switchDev})
@@ -196,8 +196,8 @@ func (d *draft) limit(near, far Device, link result.NodeLink) {
 
 // bondedPort joins a port to the switch by several links. The bond has the port's name, and the switch's end that by which
 // the switch knows it. Each link has the rate, delay and loss.
-func (d *draft) bondedPort(near, far End, link result.NodeLink) {
-	c, index := d.t.Conditions, link.Node
+func (d *draft) bondedPort(near, far End, index int, link result.NodeLink) {
+	c := d.t.Conditions
 	ours := Bond{Device: near.Device, Role: near.Role, MAC: near.MAC, MTU: d.t.MTU, Mode: c.BondMode, Hash: c.BondHash}
 	theirs := Bond{Device: far.Device, Role: far.Role, MAC: far.MAC, MTU: d.t.MTU, Hash: c.BondHash}
 	for k := range link.Count {

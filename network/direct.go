@@ -44,7 +44,7 @@ func hostShared(d *draft) Plan {
 func hostPorts(d *draft) Plan {
 	for j, p := range d.t.Pods {
 		d.quiet(InPod(j))
-		d.underlayPort(d.podDevice(j), mac(macPod, j), p.Name, len(d.t.Nodes)+j)
+		d.underlayPort(d.podDevice(j), mac(macPod, j), p.Name, len(d.t.Nodes)+j, p.Node)
 		d.onePrefix(j)
 	}
 	return d.finish(d.device, d.nothing)

@@ -51,7 +51,7 @@ func newDraft(t Topology, overhead unit.Bytes) *draft {
 	d.under(Bridge{Device: Device{InSwitch(), switchDev}, Role: RoleSwitch, MAC: mac(macSwitch, 0), MTU: wire.MTU})
 	for i, n := range wire.Nodes {
 		d.quiet(InNode(i))
-		d.underlayPort(Device{InNode(i), n.Device}, wire.wireMAC(i), n.Name, i)
+		d.underlayPort(Device{InNode(i), n.Device}, wire.wireMAC(i), n.Name, i, i)
 		d.plan.Nodes = append(d.plan.Nodes, t.Nodes[i].Address.Addr())
 	}
 	d.t = t

@@ -2,6 +2,8 @@ package network_test
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -159,5 +161,44 @@ func TestLinksOfSingleNodes(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the links (-want +got):\n%s", diff)
+	}
+}
+
+// Under live swap a pod of host networking has a port of its own, joined as its node is: a network beside it has the same links.
+func TestPodsAreJoinedAsTheirNodes(t *testing.T) {
+	n, err := network.Find(network.Catalogue(), "host")
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err := network.NewTopology(network.Layout{Nodes: 2, PodsPerNode: 2, PodsOutlive: true, Rate: 100e9, Conditions: result.Conditions{
+		NodeLinks: "node0:2x1Gbit/s@1ms",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := n.Plan(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, addresses := map[string]bool{}, map[network.MAC]bool{}
+	for _, op := range p.Underlay {
+		switch op := op.(type) {
+		case network.Shape:
+			got[op.String()] = true
+		case network.Veth:
+			for _, end := range []network.End{op.A, op.B} {
+				if addresses[end.MAC] {
+					t.Errorf("two devices have the address of %s", end.Device)
+				}
+				addresses[end.MAC] = true
+			}
+		}
+	}
+	for pod, link := range map[string]string{
+		"pod0/eth0p0": "1000000000", "pod0/eth0p1": "1000000000", "pod1/eth0p0": "1000000000", "pod2/eth0": "100000000000", "pod3/eth0": "100000000000",
+	} {
+		if want := pod + ": send at most " + link + " bit/s"; !got[want] {
+			t.Errorf("no %q among %v", want, slices.Sorted(maps.Keys(got)))
+		}
 	}
 }

@@ -301,10 +301,12 @@ type Claim struct {
 	Says      string `json:"says"`
 	Source    string `json:"source"`
 	Published string `json:"published"`
+	// Differs is how the study departs from what the source measured, "" where it does not.
+	Differs string `json:"differs,omitempty"`
 	// Expect is the claim in the language of a study file.
 	Expect   string `json:"expect"`
 	Measured string `json:"measured"`
-	Verdict  string `json:"verdict"` // confirmed, confirmed in part, contradicted, unresolved, not a test here, not-tested
+	Verdict  string `json:"verdict"` // confirmed, confirmed in part, contradicted, unresolved, not a test here, not comparable here, not-tested
 }
 
 // Changed is what a study did to the cluster for as long as a network, or a level of a factor such as mtu=9000, was measured: its steps, as

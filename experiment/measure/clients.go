@@ -163,7 +163,7 @@ func (k *clients) burst(ctx context.Context, spec engine.BurstSpec) (engine.Burs
 		return engine.Burst{}, errors.Join(errs...)
 	}
 	for i, c := range k.all {
-		c.moved += got[i].Moved
+		c.moved += atLeast(got[i].Moved, got[i].Bytes)
 	}
 	if spare < 0 {
 		k.lead = agent.LongerLead(k.lead, spare)

@@ -142,11 +142,12 @@ func (s *Session) firstBursts(ctx context.Context, c *client) (path.Load, error)
 }
 
 // addLoad adds to a load the bytes that a workload moved: requests and responses alike, or a stream one way. Of a stream of
-// datagrams only what arrived counts, since some that was sent may be lost.
+// datagrams only what arrived counts, since some that was sent may be lost. Of a load that another program makes, only what was measured: what
+// it moved while it warmed up is an estimate.
 func (s *Session) addLoad(load *path.Load, moved, delivered int64) {
 	switch {
 	case s.opaque():
-		load.Both += unit.Bytes(cmp.Or(moved, delivered))
+		load.Both += unit.Bytes(atLeast(moved, delivered))
 	case s.latencies:
 		load.Requests += unit.Bytes(moved / 2)
 		load.Responses += unit.Bytes(moved / 2)
@@ -158,6 +159,11 @@ func (s *Session) addLoad(load *path.Load, moved, delivered int64) {
 	default:
 		load.Requests += unit.Bytes(moved)
 	}
+}
+
+// atLeast is the least that certainly crossed the devices: what was measured or, with the warm-up, is said to have been moved. Zero is not known.
+func atLeast(moved, delivered int64) int64 {
+	return min(cmp.Or(moved, delivered), cmp.Or(delivered, moved))
 }
 
 // beginAudits reads the devices' counters before the bursts that count.

@@ -214,6 +214,8 @@ type Rules struct {
 	Ground string
 	// Seed determines the order of the states.
 	Seed uint64
+	// Claimed are the IDs of the cells that the study's claims are judged by: loads with one of them are the last to be left out.
+	Claimed map[string]bool
 }
 
 // RulesOf takes the rules from a study's design. Blocks, where they are given, are the number of builds at which the run ends.

@@ -72,7 +72,7 @@ func Fit(cells []result.Cell, costs Costs, rules Rules) (Fitted, error) {
 func fit(cells []result.Cell, key loadOf, costs Costs, rules Rules) (Fitted, error) {
 	measured := Measured(cells)
 	chosen := map[load]bool{}
-	loads, of := byTurns(measured, key)
+	loads, of := rules.inTurn(measured, key)
 	kept := needOf(costs, rules)
 	for i, l := range loads {
 		more := kept.with(of[l])

@@ -135,7 +135,7 @@ type leftOut struct {
 // loads are the loads that are measured still, the first the most important. What came in later is the least.
 func (s *Scheduler) loads() (all []leftOut) {
 	in := func(c result.Cell) bool { return slices.Contains(s.out.In, c.ID) }
-	loads, of := byTurns(slices.DeleteFunc(s.without(s.cells), in), byWorkload)
+	loads, of := s.rules.inTurn(slices.DeleteFunc(s.without(s.cells), in), byWorkload)
 	for _, l := range loads {
 		all = append(all, leftOut{Describe(l.workload, l.params), ids(of[l])})
 	}
@@ -252,7 +252,7 @@ func Waiting(cells []result.Cell) []result.Cell {
 // Later tells the scheduler of cells that the time budget does not hold as guessed. They come in when costs turn out to be smaller, or
 // when the others are known and time is left. Call it before Resume and the first Next.
 func (s *Scheduler) Later(cells []result.Cell) {
-	loads, of := byTurns(cells, byWorkload)
+	loads, of := s.rules.inTurn(cells, byWorkload)
 	for _, l := range loads {
 		out := leftOut{Describe(l.workload, l.params), ids(of[l])}
 		s.later = append(s.later, out)

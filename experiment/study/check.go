@@ -338,7 +338,10 @@ func (c *checker) claims() {
 		for _, part := range []struct {
 			key, value string
 			needed     bool
-		}{{"says", claim.Says, true}, {"source", claim.Source, false}, {"published", claim.Published, false}, {"expect", claim.Expect, true}} {
+		}{
+			{"says", claim.Says, true}, {"source", claim.Source, false}, {"published", claim.Published, false}, {"differs", claim.Differs, false},
+			{"expect", claim.Expect, true},
+		} {
 			c.text(path+"."+part.key, part.value)
 			if part.needed && strings.TrimSpace(part.value) == "" {
 				c.fail(path+"."+part.key, fmt.Sprintf("a claim needs %q", part.key), "")

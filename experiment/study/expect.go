@@ -254,8 +254,8 @@ func timeless(metric string) bool {
 	return slices.Contains([]string{"rate", "throughput", "loss", "no_drop", "partial_drop"}, metric)
 }
 
-// Metal is what claims call the machine itself, without any container: published measurements are about it, and no testbed
-// of this program can build it.
+// Metal is what claims call the machine itself, without any container: published measurements are about it. Testbeds of servers have a
+// network of this name; others can't build it.
 const Metal = "metal"
 
 // vocabulary is what claims may name. Without networks, these and workloads are checked in form only: a record of a run may come

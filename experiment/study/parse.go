@@ -174,6 +174,7 @@ func claimFields(r *reader, c *Claim) []field {
 		text(r, "says", &c.Says),
 		text(r, "source", &c.Source).optional(),
 		text(r, "published", &c.Published).optional(),
+		text(r, "differs", &c.Differs).optional(),
 		text(r, "expect", &c.Expect),
 	}
 }

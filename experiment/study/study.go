@@ -93,6 +93,9 @@ type Claim struct {
 	Says      string `yaml:"says"` // the finding, in words
 	Source    string `yaml:"source,omitempty"`
 	Published string `yaml:"published,omitempty"` // the published figure, in words; "" when the source gives none
+	// Differs says in words how the study departs from what the source measured: another metric, other conditions, another range or
+	// baseline. Such a claim is measured, and neither confirmed nor contradicted.
+	Differs string `yaml:"differs,omitempty"`
 	// Expect is the finding as a statement about deltas, in the language of ParseExpectation.
 	Expect string `yaml:"expect"`
 }
@@ -101,7 +104,7 @@ type Claim struct {
 func Untested(claims []Claim) []result.Claim {
 	all := make([]result.Claim, len(claims))
 	for i, c := range claims {
-		all[i] = result.Claim{ID: c.ID, Says: c.Says, Source: c.Source, Published: c.Published, Expect: c.Expect, Verdict: "not-tested"}
+		all[i] = result.Claim{ID: c.ID, Says: c.Says, Source: c.Source, Published: c.Published, Differs: c.Differs, Expect: c.Expect, Verdict: "not-tested"}
 	}
 	return all
 }

@@ -256,7 +256,9 @@ func (p *page) verdicts(run result.Run) {
 	} {
 		p.add("netdelta_failed_checks", "", "how often a check found something", float64(checks[check]), label{"check", check})
 	}
-	for _, verdict := range []string{insight.Confirmed, insight.ConfirmedInPart, insight.Contradicted, insight.Undecided, insight.NoTest, insight.NotTested} {
+	for _, verdict := range []string{
+		insight.Confirmed, insight.ConfirmedInPart, insight.Contradicted, insight.Undecided, insight.NoTest, insight.NotComparable, insight.NotTested,
+	} {
 		p.add("netdelta_claims", "", "claims of the study, by verdict", float64(claims[verdict]), label{"verdict", verdict})
 	}
 }

@@ -186,7 +186,7 @@ func Spoiled(tb testing.TB) (result.Run, []result.Trial) {
 	h := Hostile()
 	run.Study, run.Question, run.Testbed, run.Run = h, h, h, h
 	run.Notes = []string{h, "- item", "1. item", "+ item", "=== heading"}
-	run.Claims = []result.Claim{{ID: h, Says: h, Source: h, Published: h, Expect: h, Measured: h, Verdict: "not-tested"}}
+	run.Claims = []result.Claim{{ID: h, Says: h, Source: h, Published: h, Differs: h, Expect: h, Measured: h, Verdict: "not-tested"}}
 	run.Advice = []result.Advice{{Says: h, Why: h}}
 	run.Effects = []result.Effect{{
 		Cell: h, Reference: h, Network: h, Setting: result.Setting{Workload: h, Placement: result.Placement(h)}, Path: h, Factor: h, From: h, To: h, Metric: "p50", Headline: true,

@@ -29,6 +29,10 @@ func claimed() result.Run {
 			Verdict: insight.Contradicted, Measured: "across nodes: vxlan +71.0 µs [65.2, 76.8] against host (tcp-rr, 64KiB; 2 of 180 comparisons)",
 		},
 		{ID: "x", Says: "nobody's figure", Verdict: insight.Undecided, Measured: "on one node: bridge +1.0% (3 of 6 builds) against host"},
+		{
+			ID: "tuned-hash", Says: "a tuned hash writes more over the bond", Published: "up to +40% IOPS", Differs: "streams stand for storage",
+			Verdict: insight.NotComparable, Measured: "across nodes: host +100% [100, 101]. What differs: streams stand for storage",
+		},
 		{ID: "sriov-same-node", Says: "SR-IOV is slow", Verdict: insight.NotTested, Measured: "not built by netdelta yet: sriov"},
 		{ID: "host-on-par", Says: "host is on par", Verdict: insight.NotTested, Measured: "needs a bare-metal baseline: metal"},
 		{ID: "userspace-tunnel-costs", Says: "a tunnel costs", Verdict: insight.NotTested, Measured: "not built by netdelta yet: udp-tun"},

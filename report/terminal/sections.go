@@ -188,7 +188,7 @@ func farthest(parts []insight.Part, most int) []insight.Part {
 const claimsWide = 110
 
 // verdictWidth is the room for the verdicts of claims.
-const verdictWidth = 18
+const verdictWidth = 20
 
 // claims prints the published findings that the run was held against. Those that could not be tested come last, in one line
 // for each reason.

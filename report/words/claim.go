@@ -30,7 +30,7 @@ func Measured(a insight.Answer) string {
 	if whole == insight.ConfirmedInPart {
 		whole = insight.Confirmed
 	}
-	mixed := slices.ContainsFunc(a.Parts, func(p insight.ClaimPart) bool { return p.Verdict != whole })
+	mixed := a.Differs == "" && slices.ContainsFunc(a.Parts, func(p insight.ClaimPart) bool { return p.Verdict != whole })
 	texts := make([]string, len(a.Parts))
 	for i, p := range a.Parts {
 		var label []string
@@ -48,6 +48,9 @@ func Measured(a insight.Answer) string {
 	}
 	if len(a.Missing) > 0 {
 		text += ". Not tested: " + missing(a.Missing, "%s (%s)", ", ")
+	}
+	if a.Differs != "" {
+		text += ". What differs: " + a.Differs
 	}
 	return text
 }

@@ -30,15 +30,15 @@ func shorts() []short {
 		{
 			"throughput", "http", []string{
 				"--networks", "host,routed,vxlan-routed", "--factor", "mtu=1500", "--factor", "file=600,1MB", "--factor", "service=pod,iptables",
-				"--factor", "from=pod", "--time-budget", "30s",
+				"--factor", "from=node", "--time-budget", "30s",
 			},
 			[]string{"nginx"},
 		},
-		{"storage", "block", storageFlags("nbd", "randwrite", "1MiB", "4", "30s"), []string{"nbd-server"}},
+		{"storage", "block", storageFlags("nbd", "randread", "4KiB,2MiB", "1", "45s"), []string{"nbd-server"}},
 		{"storage", "block", storageFlags("ceph", "randread", "4KiB", "1", "60s"), []string{"ceph-mon", "ceph-osd"}},
 		{
 			"database", "oltp", []string{
-				"--networks", "host,vxlan-routed", "--factor", "mix=read_write", "--factor", "link.rate=200Mbit/s", "--factor", "link.delay=0s",
+				"--networks", "host,vxlan-routed", "--factor", "mix=read_write", "--factor", "link.rate=800Mbit/s", "--factor", "link.delay=0s",
 				"--factor", "qos=guaranteed", "--time-budget", "70s",
 			},
 			[]string{"mariadbd"},
@@ -49,7 +49,7 @@ func shorts() []short {
 func storageFlags(store, operation, block, depth, budget string) []string {
 	return []string{
 		"--networks", "host,vxlan-routed", "--factor", "store=" + store, "--factor", "operation=" + operation, "--factor", "block=" + block, "--factor", "depth=" + depth,
-		"--factor", "clients=1", "--factor", "mtu=9000", "--factor", "link.rate=1Gbit/s", "--time-budget", budget,
+		"--factor", "clients=1", "--factor", "mtu=9000", "--factor", "link.rate=1Gbit/s", "--factor", "link.nodes=none", "--time-budget", budget,
 	}
 }
 
