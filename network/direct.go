@@ -77,16 +77,17 @@ func (d *draft) bridgedPort(node int) {
 func bridgeNAT() Network {
 	return Network{
 		Name:     "bridge-nat",
-		Summary:  "pods on a private bridge of their node, masqueraded on the way out, with ports published on the node's address",
+		Summary:  "pods on a private bridge of their node, masqueraded on the way out; from other nodes by ports published at the node's address",
 		UsedBy:   []string{"Docker default bridge", "Podman", "CNI bridge with ipMasq and portmap"},
 		Reach:    ByNode,
 		Crossing: CrossAsNodes,
+		FromNode: NodeRoutes,
+		// Docker sets it itself, and kubeadm asks for it.
+		BridgeNetfilter: true,
 		Build: drafted(nil, func(d *draft) Plan {
 			d.eachNode(d.nodeAddress, d.nodeBridge, d.gatewayAddress, d.forwarding, d.bridgedPods, d.publish)
 			d.eachPod(d.behindGateway)
-			return d.finish(func(pod int) []Hop {
-				return append(d.veth(pod), receives(Device{InNode(d.t.Pods[pod].Node), bridgeDev}, RoleBridge))
-			}, d.port)
+			return d.finish(d.veth, d.throughBridge(d.port))
 		}),
 	}
 }
@@ -96,6 +97,7 @@ func (d *draft) publish(node int) {
 	n := d.t.Nodes[node]
 	pods := n.PodPrefix.Masked()
 	into := Chain{Name: "into", NAT: true, Hook: Prerouting, Priority: -100}
+	own := Chain{Name: "own", NAT: true, Hook: Output, Priority: -100}
 	pass := Chain{Name: "pass", Hook: Forwarding, Drop: true, Rules: []Rule{{Out: bridgeDev, Established: true}}}
 	for _, j := range d.t.podsOf(node) {
 		p := d.t.Pods[j]
@@ -104,18 +106,15 @@ func (d *draft) publish(node int) {
 			published, allowed := to, to
 			published.To, published.Do, published.Destination = alone(n.Address.Addr()), TranslateDestination, p.Address
 			allowed.Out, allowed.To = bridgeDev, alone(p.Address)
-			into.Rules = append(into.Rules, published)
+			into.Rules, own.Rules = append(into.Rules, published), append(own.Rules, published)
 			pass.Rules = append(pass.Rules, allowed)
 		}
 	}
 	pass.Rules = append(pass.Rules, Rule{In: bridgeDev, NotOut: bridgeDev}, Rule{In: bridgeDev, Out: bridgeDev})
 	out := Chain{Name: "out", NAT: true, Hook: Postrouting, Priority: 100, Rules: []Rule{
 		{From: pods, NotOut: bridgeDev, Do: Masquerade},
-		// A pod that calls a published port of its own node: without this the answer would go straight to the caller over
-		// the bridge, from an address that it never called.
-		{From: pods, To: pods, Out: bridgeDev, Do: Masquerade},
 	}}
-	d.add(Rules{In: InNode(node), Family: d.t.Family, Table: "netdelta", Chains: []Chain{into, pass, out}})
+	d.add(Rules{In: InNode(node), Family: d.t.Family, Table: "netdelta", Chains: []Chain{into, own, pass, out}})
 }
 
 // macvlan gives each pod a sub-device of the node's port.

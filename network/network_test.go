@@ -453,3 +453,31 @@ func redirects(p network.Plan) bool {
 		return is
 	})
 }
+
+// A kernel must have bridges that hand packets to the firewall only where that is asked for, and where there is a bridge on a node. Networks that
+// stand for systems in which it is so take it where the kernel has it.
+func TestBridgeNetfilter(t *testing.T) {
+	for _, n := range network.Catalogue() {
+		for _, asked := range []result.Switch{"", result.On, result.Off} {
+			p, err := n.Plan(topology(t, network.Layout{Conditions: result.Conditions{BridgeNetfilter: asked}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			bridged := slices.ContainsFunc(network.Of[network.Bridge](p.Ops), func(b network.Bridge) bool { return b.Role == network.RoleBridge })
+			if needed := slices.Contains(p.Needs(), network.NeedBridgeNetfilter); needed != (bridged && asked == result.On) {
+				t.Errorf("%s with bridge_netfilter=%q: needs %v", n.Name, asked, p.Needs())
+			}
+			want := "0"
+			if bridged && (asked == result.On || asked == "" && n.BridgeNetfilter) {
+				want = "1"
+			}
+			for _, s := range p.Settings {
+				switch {
+				case !strings.HasPrefix(s.Name, "net.bridge.bridge-nf-call-ip"):
+				case s.In.Kind == network.NodeSpace && s.Value != want, s.In.Kind != network.NodeSpace && s.Value != "0":
+					t.Errorf("%s with bridge_netfilter=%q: %s", n.Name, asked, s)
+				}
+			}
+		}
+	}
+}

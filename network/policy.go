@@ -167,6 +167,7 @@ const (
 	Prerouting  Hook = "prerouting"
 	Input       Hook = "input"
 	Forwarding  Hook = "forward"
+	Output      Hook = "output"
 	Postrouting Hook = "postrouting"
 )
 

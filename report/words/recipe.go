@@ -76,6 +76,7 @@ func levelsOf(c insight.Change) []string {
 		all = append(all, "{"+name+"}", level,
 			"{"+name+".bond}", strings.Replace(bond, ",", " xmit_hash_policy ", 1),
 			"{"+name+".us}", strings.TrimSuffix(strings.TrimSuffix(level, "us"), "µs"), // as sysctls take it
+			"{"+name+".bit}", map[string]string{"on": "1", "off": "0"}[level],
 			"{"+name+".mask}", map[string]string{"on": "ffffffff", "off": "0"}[level])
 	}
 	return all
