@@ -52,11 +52,15 @@ type Network struct {
 	Build func(Topology) Plan
 }
 
-// Users names, for each network of the catalogue, the systems whose pods are attached like this.
-func Users() map[string][]string {
+// Users names, for each network of the catalogue, the systems whose pods are attached like this. found says that the nodes of a run
+// are machines in use: processes in their own namespaces are then the network Metal, and host has a device over their card for each node.
+func Users(found bool) map[string][]string {
 	users := map[string][]string{}
 	for _, n := range Catalogue() {
 		users[n.Name] = n.UsedBy
+	}
+	if found {
+		users[Metal], users["host"] = users["host"], nil
 	}
 	return users
 }
