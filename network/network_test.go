@@ -138,7 +138,7 @@ func TestBadTopologies(t *testing.T) {
 func TestNeeds(t *testing.T) {
 	for _, n := range network.Catalogue() {
 		for family, not := range map[result.Family][]network.Need{
-			result.IPv4: {network.NeedIPv6, network.NeedRules6}, result.IPv6: {network.NeedRules},
+			result.IPv4: {network.NeedIPv6, network.NeedIPTables6}, result.IPv6: {network.NeedIPTables},
 		} {
 			p, err := n.Plan(topology(t, network.Layout{Family: family}))
 			if err != nil {
@@ -153,7 +153,7 @@ func TestNeeds(t *testing.T) {
 			if six := slices.Contains(needs, network.NeedIPv6); six != (family == result.IPv6) {
 				t.Errorf("network %s, %s: needs %v", n.Name, family, needs)
 			}
-			if n.Name == "bridge-nat" && !slices.Contains(needs, network.NeedRules) && !slices.Contains(needs, network.NeedRules6) {
+			if n.Name == "bridge-nat" && !slices.Contains(needs, network.NeedIPTables) && !slices.Contains(needs, network.NeedIPTables6) {
 				t.Errorf("network %s, %s needs no address translation: %v", n.Name, family, needs)
 			}
 		}

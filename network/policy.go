@@ -167,7 +167,6 @@ const (
 	Prerouting  Hook = "prerouting"
 	Input       Hook = "input"
 	Forwarding  Hook = "forward"
-	Output      Hook = "output"
 	Postrouting Hook = "postrouting"
 )
 

@@ -60,7 +60,7 @@ func addRules(fd int, rules network.Rules) error {
 	}
 	table := c.AddTable(newTable(rules.Table, rules.Family))
 	hooks := map[network.Hook]*nftables.ChainHook{
-		network.Prerouting: nftables.ChainHookPrerouting, network.Input: nftables.ChainHookInput, network.Output: nftables.ChainHookOutput,
+		network.Prerouting: nftables.ChainHookPrerouting, network.Input: nftables.ChainHookInput,
 		network.Forwarding: nftables.ChainHookForward, network.Postrouting: nftables.ChainHookPostrouting,
 	}
 	parts := flusher{c: c}
