@@ -30,6 +30,7 @@ func (env *environment) examineRights(refused *testbed.PermissionError) []findin
 	}
 	all = append(all,
 		tried("firewall", "nftables rules can be made", env.lab.Has(network.NeedRules)),
+		examineBridges(env.lab.Has(network.NeedBridgeNetfilter)),
 		tried("iptables", "policies and services of iptables can be had", env.lab.Has(network.NeedIPTables)),
 		tried("ipvs", "services of IPVS can be had", env.lab.Has(network.NeedIPVS)),
 		examineEBPF(),
@@ -40,6 +41,21 @@ func (env *environment) examineRights(refused *testbed.PermissionError) []findin
 		})
 	}
 	return all
+}
+
+// examineBridges says whether bridges of this machine hand packets to the firewall, and so what containers here get. lacking is why no
+// bridge can.
+func examineBridges(lacking error) finding {
+	if lacking != nil {
+		f := tried("bridge netfilter", "", lacking)
+		f.Says += "; no bridge here hands packets to the firewall, in the lab neither"
+		return f
+	}
+	says := "bridges of this machine hand packets to the firewall (bridge-nf-call-iptables=1), as Docker and kubeadm set it"
+	if testbed.BridgeNetfilter(result.IPv4) == result.Off {
+		says = "bridges of this machine don't hand packets to the firewall (bridge-nf-call-iptables=0); Docker and kubeadm set 1"
+	}
+	return finding{Topic: "bridge netfilter", OK: true, Says: says + "; in the lab bridge-nat, vxlan, vxlan-routed and udp-tun have 1, and --factor bridge_netfilter=on,off sets it"}
 }
 
 // examineUser says whether labs can be built, and as which user. refused says why a user namespace was refused; nil if it was not.

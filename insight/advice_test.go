@@ -462,3 +462,30 @@ func TestAdviceOnChangesOfTheStudy(t *testing.T) {
 		}
 	}
 }
+
+// A setting in which every network cuts datagrams up, and loopback does not, does not decide; alone it does.
+func TestChooseLeavesOutWhatIsCutUp(t *testing.T) {
+	large := func(d result.Delta) result.Delta {
+		d.Setting = result.Setting{Workload: "udp-rr", Placement: result.SameNode, Params: result.Params{Message: 2048}}
+		return d
+	}
+	run := runOf(large(measured("macvlan", "slower", 58, 59, 60)), large(measured("vxlan", "slower", 99, 100, 101)))
+	for i := range run.Cells {
+		run.Cells[i].Workload, run.Cells[i].Placement, run.Cells[i].Params.Message = "udp-rr", result.SameNode, 2048
+	}
+	if c, ok := insight.Choose(run); !ok || c.Settings != 1 || math.Abs(c.Least.Ratio-1.59) > 1e-9 {
+		t.Errorf("alone: %+v, %v", c, ok)
+	}
+	for _, d := range []result.Delta{measured("macvlan", "slower", 4, 5, 6), measured("vxlan", "slower", 48, 50, 52)} {
+		run.Deltas = append(run.Deltas, d)
+		run.Cells = append(run.Cells, result.Cell{ID: d.Network + "across", Network: d.Network, Placement: d.Placement, Workload: d.Workload, Path: d.Path, Role: result.RoleCell})
+	}
+	if c, ok := insight.Choose(run); !ok || c.Settings != 1 || math.Abs(c.Least.Ratio-1.05) > 1e-9 {
+		t.Errorf("beside another: %+v, %v", c, ok)
+	}
+	// With a larger MTU nothing is cut up.
+	run.Environment.Links = []result.Link{{Name: "eth0", MTU: 9000}}
+	if c, ok := insight.Choose(run); !ok || c.Settings != 2 {
+		t.Errorf("with an MTU of 9000: %+v, %v", c, ok)
+	}
+}

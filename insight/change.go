@@ -181,8 +181,8 @@ func toBaseline(d result.Delta, moves []network.Move) bool {
 // changeable are the factors that users of a cluster or a machine can decide on.
 func changeable() []string {
 	return []string{
-		"bond", "offload.tso", "offload.gso", "offload.gro", "offload.lro", "rps", "policy", "service", "from", "encryption", "qos",
-		"mtu", "busy_poll", "congestion_control", "nagle", "storage_class",
+		"bond", "offload.tso", "offload.gso", "offload.gro", "offload.lro", "rps", "bridge_netfilter", "policy", "service", "from", "encryption",
+		"qos", "mtu", "busy_poll", "congestion_control", "nagle", "storage_class",
 	}
 }
 

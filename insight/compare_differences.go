@@ -244,6 +244,9 @@ func properties(links []result.Link, networks map[string]bool) devices {
 		}
 		add(l, "kind of device", l.Kind)
 		add(l, "MTU", strconv.Itoa(l.MTU))
+		if l.Netfilter != "" {
+			add(l, "bridge netfilter", string(l.Netfilter))
+		}
 		for name, on := range l.Offloads {
 			value := "off"
 			if on {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/stats"
@@ -113,17 +114,42 @@ type Choice struct {
 	Settings, Unknown int
 }
 
+// CutUp says of a setting that its datagrams are larger than the MTU of a link: every network cuts them up, but for loopback, which the
+// baseline is on one node.
+func CutUp(run result.Run, s result.Setting) bool {
+	if s.Placement != result.SameNode || !strings.HasPrefix(s.Workload, "udp-") || !slices.Contains(loopbacks(), run.Baseline()) {
+		return false
+	}
+	mtu := int(s.Params.MTU)
+	for _, l := range run.Environment.Links {
+		if s.Params.MTU == 0 && l.Name != "lo" {
+			mtu = max(mtu, l.MTU)
+		}
+	}
+	const headers = 20 + 8 // IPv4 and UDP
+	return int(s.Params.Message) > cmp.Or(mtu, int(network.DefaultMTU))-headers
+}
+
+// loopbacks are the baselines that are loopback on one node.
+func loopbacks() []string { return []string{"host", network.Metal, "docker:host"} }
+
+// chosenFrom are the parts of a run that a choice rests on: those with headline deltas that are not CutUp, or all where every one is.
+func chosenFrom(run result.Run) []Part {
+	all := slices.DeleteFunc(Parts(run), func(p Part) bool { return len(p.Headlines()) == 0 }) // the budget left it out
+	if whole := gather.Where(all, func(p Part) bool { return !CutUp(run, p.Setting) }); len(whole) > 0 {
+		return whole
+	}
+	return all
+}
+
 // Choose is the choice among the networks that were measured in all settings of which something is known; false where there are not
-// two, or where the best can't be told from the worst.
+// two, or where the best can't be told from the worst. Settings that are CutUp don't count beside others.
 func Choose(run result.Run) (Choice, bool) {
 	var c Choice
 	worst, in := map[string]result.Delta{}, map[string]int{}
 	var order []string
-	for _, part := range Parts(run) {
+	for _, part := range chosenFrom(run) {
 		deltas := slices.DeleteFunc(part.Headlines(), func(d result.Delta) bool { return !HasInterval(d) || d.Ratio == 0 })
-		if len(part.Headlines()) == 0 {
-			continue // the budget left it out
-		}
 		if !slices.ContainsFunc(deltas, func(d result.Delta) bool { return d.Verdict != string(stats.Unresolved) }) {
 			c.Unknown++
 			continue

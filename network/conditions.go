@@ -107,6 +107,34 @@ func (p Plan) patience(family result.Family) []Op {
 	return ops
 }
 
+// What makes bridges of a namespace hand packets to the firewall of IP, for each version.
+const (
+	bridgeNetfilter4 = "net.bridge.bridge-nf-call-iptables"
+	bridgeNetfilter6 = "net.bridge.bridge-nf-call-ip6tables"
+)
+
+// FirewallBridges is the setting by which bridges of a namespace hand packets of IPv4 to its firewall.
+func FirewallBridges(in Space) Sysctl {
+	return Sysctl{In: in, Name: bridgeNetfilter4, Value: "1"}
+}
+
+// firewalled has the bridges of nodes hand their packets to the firewall of IP: if the conditions ask for it, or if the systems do that
+// the network stands for and the conditions don't speak against it. In these systems, too, a kernel without it goes on without.
+func (n Network) firewalled(p Plan, c result.Conditions) Plan {
+	asked := c.BridgeNetfilter == result.On
+	if !asked && (c.BridgeNetfilter == result.Off || !n.BridgeNetfilter) {
+		return p
+	}
+	bridged := p.Observed || slices.ContainsFunc(Of[Bridge](p.Ops), func(b Bridge) bool { return b.Role == RoleBridge })
+	p.Settings = slices.Clone(p.Settings)
+	for k, s := range p.Settings {
+		if bridged && s.In.Kind == NodeSpace && (s.Name == bridgeNetfilter4 || s.Name == bridgeNetfilter6) {
+			p.Settings[k].Value, p.Settings[k].Optional = "1", !asked
+		}
+	}
+	return p
+}
+
 const (
 	// MaxLinks is the most links that may join a node to the switch.
 	MaxLinks = 16

@@ -1,5 +1,7 @@
 package network
 
+import "fmt"
+
 // host puts the pods on their node's own stack: the ceiling against which every other network is compared.
 func host() Network {
 	return Network{
@@ -77,45 +79,60 @@ func (d *draft) bridgedPort(node int) {
 func bridgeNAT() Network {
 	return Network{
 		Name:     "bridge-nat",
-		Summary:  "pods on a private bridge of their node, masqueraded on the way out, with ports published on the node's address",
+		Summary:  "pods on a private bridge of their node, masqueraded on the way out; from other nodes by ports published at the node's address",
 		UsedBy:   []string{"Docker default bridge", "Podman", "CNI bridge with ipMasq and portmap"},
 		Reach:    ByNode,
 		Crossing: CrossAsNodes,
+		FromNode: NodeRoutes,
+		// Docker sets it itself, and kubeadm asks for it.
+		BridgeNetfilter: true,
 		Build: drafted(nil, func(d *draft) Plan {
 			d.eachNode(d.nodeAddress, d.nodeBridge, d.gatewayAddress, d.forwarding, d.bridgedPods, d.publish)
 			d.eachPod(d.behindGateway)
-			return d.finish(func(pod int) []Hop {
-				return append(d.veth(pod), receives(Device{InNode(d.t.Pods[pod].Node), bridgeDev}, RoleBridge))
-			}, d.port)
+			return d.finish(d.veth, d.throughBridge(d.port))
 		}),
 	}
 }
 
-// publish adds the firewall that Docker gives to a node: the node's ports lead to its pods, and the pods hide behind its address.
+// publish adds the rules that Docker gives to its host, in their order: the node's ports lead to its pods, and the pods hide behind its
+// address. Packets between pods pass most of them.
 func (d *draft) publish(node int) {
 	n := d.t.Nodes[node]
-	pods := n.PodPrefix.Masked()
-	into := Chain{Name: "into", NAT: true, Hook: Prerouting, Priority: -100}
-	pass := Chain{Name: "pass", Hook: Forwarding, Drop: true, Rules: []Rule{{Out: bridgeDev, Established: true}}}
+	own := byFamily(d.t.Family, "127.0.0.0/8", "::1/128")
+	filter := []Line{
+		":INPUT ACCEPT [0:0]", ":FORWARD DROP [0:0]", ":OUTPUT ACCEPT [0:0]",
+		":DOCKER - [0:0]", ":DOCKER-ISOLATION-STAGE-1 - [0:0]", ":DOCKER-ISOLATION-STAGE-2 - [0:0]", ":DOCKER-USER - [0:0]",
+		"-A FORWARD -j DOCKER-USER",
+		"-A FORWARD -j DOCKER-ISOLATION-STAGE-1",
+		"-A FORWARD -o br0 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
+		"-A FORWARD -o br0 -j DOCKER",
+		"-A FORWARD -i br0 ! -o br0 -j ACCEPT",
+		"-A FORWARD -i br0 -o br0 -j ACCEPT",
+		"-A DOCKER-ISOLATION-STAGE-1 -i br0 ! -o br0 -j DOCKER-ISOLATION-STAGE-2",
+		"-A DOCKER-ISOLATION-STAGE-1 -j RETURN",
+		"-A DOCKER-ISOLATION-STAGE-2 -o br0 -j DROP",
+		"-A DOCKER-ISOLATION-STAGE-2 -j RETURN",
+		"-A DOCKER-USER -j RETURN",
+	}
+	nat := []Line{
+		":PREROUTING ACCEPT [0:0]", ":INPUT ACCEPT [0:0]", ":OUTPUT ACCEPT [0:0]", ":POSTROUTING ACCEPT [0:0]", ":DOCKER - [0:0]",
+		"-A PREROUTING -m addrtype --dst-type LOCAL -j DOCKER",
+		Line("-A OUTPUT ! -d " + own + " -m addrtype --dst-type LOCAL -j DOCKER"),
+		Line("-A POSTROUTING -s " + n.PodPrefix.Masked().String() + " ! -o br0 -j MASQUERADE"),
+		"-A DOCKER -i br0 -j RETURN",
+	}
 	for _, j := range d.t.podsOf(node) {
 		p := d.t.Pods[j]
-		for _, proto := range []Protocol{TCP, UDP} {
-			to := Rule{Protocol: proto, FirstPort: p.FirstPort, LastPort: p.LastPort}
-			published, allowed := to, to
-			published.To, published.Do, published.Destination = alone(n.Address.Addr()), TranslateDestination, p.Address
-			allowed.Out, allowed.To = bridgeDev, alone(p.Address)
-			into.Rules = append(into.Rules, published)
-			pass.Rules = append(pass.Rules, allowed)
+		for _, protocol := range []string{"tcp", "udp"} {
+			ports := fmt.Sprintf("-p %s -m %s --dport %d:%d", protocol, protocol, p.FirstPort, p.LastPort)
+			filter = append(filter, Line(fmt.Sprintf("-A DOCKER -d %s ! -i br0 -o br0 %s -j ACCEPT", alone(p.Address), ports)))
+			nat = append(nat, Line(fmt.Sprintf("-A DOCKER -d %s ! -i br0 %s -j DNAT --to-destination %s", alone(n.Address.Addr()), ports, p.Address)))
 		}
 	}
-	pass.Rules = append(pass.Rules, Rule{In: bridgeDev, NotOut: bridgeDev}, Rule{In: bridgeDev, Out: bridgeDev})
-	out := Chain{Name: "out", NAT: true, Hook: Postrouting, Priority: 100, Rules: []Rule{
-		{From: pods, NotOut: bridgeDev, Do: Masquerade},
-		// A pod that calls a published port of its own node: without this the answer would go straight to the caller over
-		// the bridge, from an address that it never called.
-		{From: pods, To: pods, Out: bridgeDev, Do: Masquerade},
-	}}
-	d.add(Rules{In: InNode(node), Family: d.t.Family, Table: "netdelta", Chains: []Chain{into, pass, out}})
+	d.add(
+		IPTables{In: InNode(node), Family: d.t.Family, Table: "filter", Lines: filter},
+		IPTables{In: InNode(node), Family: d.t.Family, Table: "nat", Lines: nat},
+	)
 }
 
 // macvlan gives each pod a sub-device of the node's port.

@@ -119,9 +119,9 @@ func (d *draft) quiet(in Space) {
 		set("net.ipv6.conf.all.disable_ipv6", "1", true)
 		set("net.ipv6.conf.default.disable_ipv6", "1", true)
 	}
-	// A bridge must not hand its frames to the IP firewall, as it does by default where br_netfilter is built in.
-	set("net.bridge.bridge-nf-call-iptables", "0", true)
-	set("net.bridge.bridge-nf-call-ip6tables", "0", true)
+	// A bridge must not hand its frames to the firewall unasked, as it does in a new namespace once br_netfilter is loaded.
+	set(bridgeNetfilter4, "0", true)
+	set(bridgeNetfilter6, "0", true)
 	set("net.bridge.bridge-nf-call-arptables", "0", true)
 	if in.Kind == SwitchSpace {
 		return

@@ -30,6 +30,7 @@ const (
 	NeedBonding
 	NeedLRO
 	NeedSteering
+	NeedBridgeNetfilter
 	NeedRules
 	NeedRules6
 	NeedIPTables
@@ -58,42 +59,43 @@ func requirements() map[Need]Requirement {
 	const nat = "CONFIG_NFT_CT, CONFIG_NFT_NAT, CONFIG_NFT_MASQ"
 	const tcx, ipvs = "CONFIG_BPF_SYSCALL, CONFIG_NET_XGRESS", "CONFIG_IP_VS, CONFIG_IP_VS_RR"
 	return map[Need]Requirement{
-		NeedVeth:           {"veth links", "CONFIG_VETH", "veth"},
-		NeedBridge:         {"bridges", "CONFIG_BRIDGE", "bridge"},
-		NeedMacvlan:        {"macvlan links", "CONFIG_MACVLAN", "macvlan"},
-		NeedIPVlan:         {"ipvlan links", "CONFIG_IPVLAN", "ipvlan"},
-		NeedVxlan:          {"VXLAN links", "CONFIG_VXLAN", "vxlan"},
-		NeedExternalVxlan:  {"VXLAN links that are told each packet's way", "CONFIG_VXLAN", "vxlan"},
-		NeedIPIP:           {"IP-in-IP tunnels", "CONFIG_NET_IPIP", "ipip"},
-		NeedIPIP6:          {"IPv6-in-IPv6 tunnels", "CONFIG_IPV6_TUNNEL", "ip6_tunnel"},
-		NeedGRE:            {"GRE tunnels", "CONFIG_NET_IPGRE", "ip_gre"},
-		NeedGRE6:           {"GRE tunnels over IPv6", "CONFIG_IPV6_GRE", "ip6_gre"},
-		NeedGeneve:         {"Geneve links", "CONFIG_GENEVE", "geneve"},
-		NeedNetkit:         {"netkit links of Linux 6.7 or newer", "CONFIG_NETKIT", "netkit"},
-		NeedDatapath:       {"the Open vSwitch datapath", "CONFIG_OPENVSWITCH", "openvswitch"},
-		NeedTUN:            {"TUN devices", "CONFIG_TUN", "tun"},
-		NeedWireGuard:      {"WireGuard links", "CONFIG_WIREGUARD", "wireguard"},
-		NeedESP:            {"IPsec with AES-GCM", "CONFIG_XFRM_USER, CONFIG_INET_ESP, CONFIG_CRYPTO_GCM", "esp4"},
-		NeedESP6:           {"IPsec with AES-GCM over IPv6", "CONFIG_XFRM_USER, CONFIG_INET6_ESP, CONFIG_CRYPTO_GCM", "esp6"},
-		NeedIPv6:           {"IPv6", "CONFIG_IPV6", "ipv6"},
-		NeedShaping:        {"the tbf queueing discipline", "CONFIG_NET_SCH_TBF", "sch_tbf"},
-		NeedImpairing:      {"the netem queueing discipline", "CONFIG_NET_SCH_NETEM", "sch_netem"},
-		NeedBonding:        {"bonds", "CONFIG_BONDING", "bonding"},
-		NeedLRO:            {"devices with large receive offload", "a network card with LRO", ""},
-		NeedSteering:       {"two processors or more, and receive packet steering", "CONFIG_RPS", ""},
-		NeedRules:          {"nftables with address translation", "CONFIG_NF_TABLES, " + nat, "nft_masq"},
-		NeedRules6:         {"nftables with address translation for IPv6", "CONFIG_NF_TABLES_IPV6, " + nat, "nft_masq"},
-		NeedIPTables:       {"iptables", "CONFIG_IP_NF_IPTABLES, CONFIG_IP_NF_FILTER, CONFIG_IP_NF_NAT, CONFIG_NETFILTER_XT_MATCH_CONNTRACK", "iptable_nat"},
-		NeedIPTables6:      {"iptables for IPv6", "CONFIG_IP6_NF_IPTABLES, CONFIG_IP6_NF_FILTER, CONFIG_IP6_NF_NAT, CONFIG_NETFILTER_XT_MATCH_CONNTRACK", "ip6table_nat"},
-		NeedServiceMap:     {"nftables with verdict maps and address translation", "CONFIG_NF_TABLES, CONFIG_NFT_NAT", "nft_nat"},
-		NeedServiceMap6:    {"nftables with verdict maps and address translation for IPv6", "CONFIG_NF_TABLES_IPV6, CONFIG_NFT_NAT", "nft_nat"},
-		NeedIPVS:           {"IPVS", ipvs, "ip_vs_rr"},
-		NeedIPVS6:          {"IPVS for IPv6", "CONFIG_IP_VS, CONFIG_IP_VS_IPV6, CONFIG_IP_VS_RR", "ip_vs_rr"},
-		NeedRedirection:    {"eBPF redirection at devices (tcx)", tcx, ""},
-		NeedGuard:          {"eBPF guards at devices (tcx)", tcx, ""},
-		NeedBalance:        {"eBPF address translation at devices (tcx)", tcx, ""},
-		NeedJoinedSockets:  {"eBPF socket maps and a control group of its own", "CONFIG_BPF_STREAM_PARSER, CONFIG_CGROUP_BPF", ""},
-		NeedXDPRedirection: {"XDP redirection between veth links", "CONFIG_BPF_SYSCALL, CONFIG_VETH", ""},
+		NeedVeth:            {"veth links", "CONFIG_VETH", "veth"},
+		NeedBridge:          {"bridges", "CONFIG_BRIDGE", "bridge"},
+		NeedMacvlan:         {"macvlan links", "CONFIG_MACVLAN", "macvlan"},
+		NeedIPVlan:          {"ipvlan links", "CONFIG_IPVLAN", "ipvlan"},
+		NeedVxlan:           {"VXLAN links", "CONFIG_VXLAN", "vxlan"},
+		NeedExternalVxlan:   {"VXLAN links that are told each packet's way", "CONFIG_VXLAN", "vxlan"},
+		NeedIPIP:            {"IP-in-IP tunnels", "CONFIG_NET_IPIP", "ipip"},
+		NeedIPIP6:           {"IPv6-in-IPv6 tunnels", "CONFIG_IPV6_TUNNEL", "ip6_tunnel"},
+		NeedGRE:             {"GRE tunnels", "CONFIG_NET_IPGRE", "ip_gre"},
+		NeedGRE6:            {"GRE tunnels over IPv6", "CONFIG_IPV6_GRE", "ip6_gre"},
+		NeedGeneve:          {"Geneve links", "CONFIG_GENEVE", "geneve"},
+		NeedNetkit:          {"netkit links of Linux 6.7 or newer", "CONFIG_NETKIT", "netkit"},
+		NeedDatapath:        {"the Open vSwitch datapath", "CONFIG_OPENVSWITCH", "openvswitch"},
+		NeedTUN:             {"TUN devices", "CONFIG_TUN", "tun"},
+		NeedWireGuard:       {"WireGuard links", "CONFIG_WIREGUARD", "wireguard"},
+		NeedESP:             {"IPsec with AES-GCM", "CONFIG_XFRM_USER, CONFIG_INET_ESP, CONFIG_CRYPTO_GCM", "esp4"},
+		NeedESP6:            {"IPsec with AES-GCM over IPv6", "CONFIG_XFRM_USER, CONFIG_INET6_ESP, CONFIG_CRYPTO_GCM", "esp6"},
+		NeedIPv6:            {"IPv6", "CONFIG_IPV6", "ipv6"},
+		NeedShaping:         {"the tbf queueing discipline", "CONFIG_NET_SCH_TBF", "sch_tbf"},
+		NeedImpairing:       {"the netem queueing discipline", "CONFIG_NET_SCH_NETEM", "sch_netem"},
+		NeedBonding:         {"bonds", "CONFIG_BONDING", "bonding"},
+		NeedLRO:             {"devices with large receive offload", "a network card with LRO", ""},
+		NeedSteering:        {"two processors or more, and receive packet steering", "CONFIG_RPS", ""},
+		NeedBridgeNetfilter: {"bridges that hand packets to the firewall", "CONFIG_BRIDGE_NETFILTER", "br_netfilter"},
+		NeedRules:           {"nftables with address translation", "CONFIG_NF_TABLES, " + nat, "nft_masq"},
+		NeedRules6:          {"nftables with address translation for IPv6", "CONFIG_NF_TABLES_IPV6, " + nat, "nft_masq"},
+		NeedIPTables:        {"iptables", "CONFIG_IP_NF_IPTABLES, CONFIG_IP_NF_FILTER, CONFIG_IP_NF_NAT, CONFIG_NETFILTER_XT_MATCH_CONNTRACK", "iptable_nat"},
+		NeedIPTables6:       {"iptables for IPv6", "CONFIG_IP6_NF_IPTABLES, CONFIG_IP6_NF_FILTER, CONFIG_IP6_NF_NAT, CONFIG_NETFILTER_XT_MATCH_CONNTRACK", "ip6table_nat"},
+		NeedServiceMap:      {"nftables with verdict maps and address translation", "CONFIG_NF_TABLES, CONFIG_NFT_NAT", "nft_nat"},
+		NeedServiceMap6:     {"nftables with verdict maps and address translation for IPv6", "CONFIG_NF_TABLES_IPV6, CONFIG_NFT_NAT", "nft_nat"},
+		NeedIPVS:            {"IPVS", ipvs, "ip_vs_rr"},
+		NeedIPVS6:           {"IPVS for IPv6", "CONFIG_IP_VS, CONFIG_IP_VS_IPV6, CONFIG_IP_VS_RR", "ip_vs_rr"},
+		NeedRedirection:     {"eBPF redirection at devices (tcx)", tcx, ""},
+		NeedGuard:           {"eBPF guards at devices (tcx)", tcx, ""},
+		NeedBalance:         {"eBPF address translation at devices (tcx)", tcx, ""},
+		NeedJoinedSockets:   {"eBPF socket maps and a control group of its own", "CONFIG_BPF_STREAM_PARSER, CONFIG_CGROUP_BPF", ""},
+		NeedXDPRedirection:  {"XDP redirection between veth links", "CONFIG_BPF_SYSCALL, CONFIG_VETH", ""},
 	}
 }
 
@@ -109,7 +111,6 @@ func (n Need) String() string {
 // needNothing is the need of operations that every kernel with namespaces carries out.
 const needNothing Need = -1
 
-func (Sysctl) need() Need         { return needNothing }
 func (Route) need() Need          { return needNothing }
 func (Neighbour) need() Need      { return needNothing }
 func (LocalRoute) need() Need     { return needNothing }
@@ -146,7 +147,10 @@ func (o IPVS) need() Need     { return byFamily(o.Family, NeedIPVS, NeedIPVS6) }
 func (o Vxlan) need() Need    { return either(o.External, NeedExternalVxlan, NeedVxlan) }
 func (o Address) need() Need  { return either(o.Prefix.Addr().Is6(), NeedIPv6, needNothing) }
 func (o Features) need() Need { return either(o.LRO == result.On, NeedLRO, needNothing) }
-func (o Steer) need() Need    { return either(o.To == result.On, NeedSteering, needNothing) }
+func (o Sysctl) need() Need {
+	return either(o.Name == bridgeNetfilter4 && !o.Optional, NeedBridgeNetfilter, needNothing)
+}
+func (o Steer) need() Need { return either(o.To == result.On, NeedSteering, needNothing) }
 
 func (o Tunnel) need() Need {
 	if o.Kind == GRE {

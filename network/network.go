@@ -43,17 +43,24 @@ type Network struct {
 	// SharesPorts says that clients of several testbeds are in one namespace, which is the machine's own, so that the kernel has to choose
 	// their ports.
 	SharesPorts bool
+	// BridgeNetfilter says that bridges of nodes hand their packets to the firewall of IP, unless the conditions say otherwise: so it is
+	// in the systems that the network stands for.
+	BridgeNetfilter bool
 	// FromNode says how a client in its node's own namespace reaches pods, where the conditions have it there.
 	FromNode NodeWay
 	// Build writes the plan for a topology that Plan has checked.
 	Build func(Topology) Plan
 }
 
-// Users names, for each network of the catalogue, the systems whose pods are attached like this.
-func Users() map[string][]string {
+// Users names, for each network of the catalogue, the systems whose pods are attached like this. found says that the nodes of a run
+// are machines in use: processes in their own namespaces are then the network Metal, and host has a device over their card for each node.
+func Users(found bool) map[string][]string {
 	users := map[string][]string{}
 	for _, n := range Catalogue() {
 		users[n.Name] = n.UsedBy
+	}
+	if found {
+		users[Metal], users["host"] = users["host"], nil
 	}
 	return users
 }
@@ -64,7 +71,7 @@ type Reach int
 const (
 	// ByPod reaches a server at its pod's own address.
 	ByPod Reach = iota
-	// ByNode reaches a server at its node's address, where its ports are published.
+	// ByNode reaches a server at its node's address, where its ports are published; from a pod of the same node at its own.
 	ByNode
 )
 
@@ -92,7 +99,7 @@ func (n Network) Plan(t Topology) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	return conditioned(p, t)
+	return conditioned(n.firewalled(p, t.Conditions), t)
 }
 
 // Catalogue returns every network, in the order in which they are listed. It is a fresh value each time.

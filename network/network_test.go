@@ -138,7 +138,7 @@ func TestBadTopologies(t *testing.T) {
 func TestNeeds(t *testing.T) {
 	for _, n := range network.Catalogue() {
 		for family, not := range map[result.Family][]network.Need{
-			result.IPv4: {network.NeedIPv6, network.NeedRules6}, result.IPv6: {network.NeedRules},
+			result.IPv4: {network.NeedIPv6, network.NeedIPTables6}, result.IPv6: {network.NeedIPTables},
 		} {
 			p, err := n.Plan(topology(t, network.Layout{Family: family}))
 			if err != nil {
@@ -153,7 +153,7 @@ func TestNeeds(t *testing.T) {
 			if six := slices.Contains(needs, network.NeedIPv6); six != (family == result.IPv6) {
 				t.Errorf("network %s, %s: needs %v", n.Name, family, needs)
 			}
-			if n.Name == "bridge-nat" && !slices.Contains(needs, network.NeedRules) && !slices.Contains(needs, network.NeedRules6) {
+			if n.Name == "bridge-nat" && !slices.Contains(needs, network.NeedIPTables) && !slices.Contains(needs, network.NeedIPTables6) {
 				t.Errorf("network %s, %s needs no address translation: %v", n.Name, family, needs)
 			}
 		}
@@ -452,4 +452,32 @@ func redirects(p network.Plan) bool {
 		_, is := op.(network.Redirection)
 		return is
 	})
+}
+
+// A kernel must have bridges that hand packets to the firewall only where that is asked for, and where there is a bridge on a node. Networks that
+// stand for systems in which it is so take it where the kernel has it.
+func TestBridgeNetfilter(t *testing.T) {
+	for _, n := range network.Catalogue() {
+		for _, asked := range []result.Switch{"", result.On, result.Off} {
+			p, err := n.Plan(topology(t, network.Layout{Conditions: result.Conditions{BridgeNetfilter: asked}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			bridged := slices.ContainsFunc(network.Of[network.Bridge](p.Ops), func(b network.Bridge) bool { return b.Role == network.RoleBridge })
+			if needed := slices.Contains(p.Needs(), network.NeedBridgeNetfilter); needed != (bridged && asked == result.On) {
+				t.Errorf("%s with bridge_netfilter=%q: needs %v", n.Name, asked, p.Needs())
+			}
+			want := "0"
+			if bridged && (asked == result.On || asked == "" && n.BridgeNetfilter) {
+				want = "1"
+			}
+			for _, s := range p.Settings {
+				switch {
+				case !strings.HasPrefix(s.Name, "net.bridge.bridge-nf-call-ip"):
+				case s.In.Kind == network.NodeSpace && s.Value != want, s.In.Kind != network.NodeSpace && s.Value != "0":
+					t.Errorf("%s with bridge_netfilter=%q: %s", n.Name, asked, s)
+				}
+			}
+		}
+	}
 }

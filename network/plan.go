@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"netdelta/internal/gather"
 	"netdelta/unit"
 )
 
@@ -117,22 +118,24 @@ type Endpoint struct {
 	Device string
 }
 
-// Endpoint is where a pod reaches the given port of the pod to: a virtual address where there is one. In the networks so far
-// it is the same from everywhere.
-func (p Plan) Endpoint(_, to int, port uint16) netip.AddrPort {
+// Endpoint is where a pod reaches the given port of the pod to: a virtual address where there is one.
+func (p Plan) Endpoint(from, to int, port uint16) netip.AddrPort {
 	if p.Services != nil {
 		return netip.AddrPortFrom(p.Services[to], port)
 	}
-	return netip.AddrPortFrom(p.Backend(to), port)
+	return netip.AddrPortFrom(p.Backend(from, to), port)
 }
 
-// Backend is the address by which packets on their way name the pod to: a virtual address is translated to it before a packet
-// leaves its client.
-func (p Plan) Backend(to int) netip.Addr {
-	if p.Reach == ByNode {
-		return p.Nodes[p.Pods[to].Node]
+// Backend is the address by which packets on their way from one pod name the pod to: a virtual address is translated to it before a
+// packet leaves its client.
+func (p Plan) Backend(from, to int) netip.Addr { return p.backend(p.Pods[from], to) }
+
+func (p Plan) backend(from Endpoint, to int) netip.Addr {
+	server := p.Pods[to]
+	if p.Reach == ByPod || from.In.Kind == PodSpace && from.Node == server.Node {
+		return server.Address
 	}
-	return p.Pods[to].Address
+	return p.Nodes[server.Node]
 }
 
 // Hop is a device that each packet of a request crosses.
@@ -207,12 +210,16 @@ func (p Plan) all() []Op { return slices.Concat(p.Underlay, p.Ops) }
 // Needs lists what the kernel must have for the plan, each need once, in the order of first use.
 func (p Plan) Needs() []Need {
 	var needs []Need
-	seen := map[Need]bool{}
-	for _, op := range p.all() {
-		if n := op.need(); n != needNothing && !seen[n] {
-			seen[n] = true
-			needs = append(needs, n)
+	add := func(op Op) {
+		if n := op.need(); n != needNothing {
+			needs = gather.Once(needs, n)
 		}
+	}
+	for _, op := range p.all() {
+		add(op)
+	}
+	for _, op := range p.Settings {
+		add(op)
 	}
 	return needs
 }

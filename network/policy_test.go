@@ -110,8 +110,8 @@ func TestServicesAreNobodys(t *testing.T) {
 				if at := p.Endpoint(0, j, 20000).Addr(); at != own.Virtual {
 					t.Errorf("pod %d is called at %s, want %s", j, at, own.Virtual)
 				}
-				if want := plain.Endpoint(0, j, 20000).Addr(); own.Backend != want || p.Backend(j) != want {
-					t.Errorf("pod %d is behind %s and %s, want %s", j, own.Backend, p.Backend(j), want)
+				if want := plain.Endpoint(0, j, 20000).Addr(); own.Backend != want || p.Backend(0, j) != want {
+					t.Errorf("pod %d is behind %s and %s, want %s", j, own.Backend, p.Backend(0, j), want)
 				}
 			}
 		}

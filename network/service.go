@@ -17,14 +17,14 @@ func served(p Plan, t Topology) (Plan, error) {
 	if c.Service == "" {
 		return p, nil
 	}
-	services := virtualAddresses(t, p, c.Services)
+	services := func(client Endpoint) []VirtualAddress { return virtualAddresses(t, p, client, c.Services) }
 	switch c.Service {
 	case result.ServiceIPTables:
-		p = resolving(p, t, func(in Space) Op { return iptablesServices(in, t.Family, services) })
+		p = resolving(p, t, func(c Endpoint) Op { return iptablesServices(c.In, t.Family, services(c)) })
 	case result.ServiceNFTables:
-		p = resolving(p, t, func(in Space) Op { return ServiceMap{In: in, Family: t.Family, Services: services} })
+		p = resolving(p, t, func(c Endpoint) Op { return ServiceMap{In: c.In, Family: t.Family, Services: services(c)} })
 	case result.ServiceIPVS:
-		p = resolving(p, t, func(in Space) Op { return IPVS{In: in, Family: t.Family, Services: services} })
+		p = resolving(p, t, func(c Endpoint) Op { return IPVS{In: c.In, Family: t.Family, Services: services(c)} })
 		for _, e := range ending(p) {
 			// As kube-proxy has it: without it packets of connections whose server is gone are dropped, also after a swap.
 			p.Ops = append(p.Ops, Sysctl{In: e.In, Name: "net.ipv4.vs.expire_nodest_conn", Value: "1"})
@@ -38,7 +38,8 @@ func served(p Plan, t Topology) (Plan, error) {
 	default:
 		return p, fmt.Errorf("plan network %s: unknown service %q", p.Network, c.Service)
 	}
-	for _, s := range services[len(services)-len(p.Pods):] {
+	virtual := services(p.Pods[0]) // the same for all clients
+	for _, s := range virtual[len(virtual)-len(p.Pods):] {
 		p.Services = append(p.Services, s.Virtual)
 	}
 	return withLocalServices(p), nil
@@ -46,13 +47,13 @@ func served(p Plan, t Topology) (Plan, error) {
 
 // resolving adds an operation to each namespace with pods, and a way out for packets to virtual addresses where there is
 // none: what they are translated to decides later which way they go, but without a way none would be sent at all.
-func resolving(p Plan, t Topology, resolve func(in Space) Op) Plan {
+func resolving(p Plan, t Topology, resolve func(client Endpoint) Op) Plan {
 	all := slices.Clip(p.Ops)
 	for _, e := range ending(p) {
 		if dev := (Device{e.In, e.Device}); !hasDefaultRoute(p, dev) {
 			all = append(all, Route{Device: dev, To: serviceRange(t.Family)})
 		}
-		all = append(all, resolve(e.In))
+		all = append(all, resolve(e))
 	}
 	p.Ops = all
 	return p
@@ -71,8 +72,8 @@ func withLocalServices(p Plan) Plan {
 	return p
 }
 
-// virtualAddresses are the services, the pods' own last and in their order.
-func virtualAddresses(t Topology, p Plan, count int) []VirtualAddress {
+// virtualAddresses are the services as a client has them resolved, the pods' own last and in their order.
+func virtualAddresses(t Topology, p Plan, client Endpoint, count int) []VirtualAddress {
 	others := max(0, count-len(p.Pods))
 	nowhere := unmatched(t.Family, others)
 	services := make([]VirtualAddress, 0, others+len(p.Pods))
@@ -80,7 +81,7 @@ func virtualAddresses(t Topology, p Plan, count int) []VirtualAddress {
 		services = append(services, VirtualAddress{serviceAddress(t.Family, len(services)), r.From.Addr()})
 	}
 	for j := range p.Pods {
-		services = append(services, VirtualAddress{serviceAddress(t.Family, len(services)), p.Backend(j)})
+		services = append(services, VirtualAddress{serviceAddress(t.Family, len(services)), p.backend(client, j)})
 	}
 	return services
 }
@@ -122,9 +123,9 @@ func iptablesServices(in Space, family result.Family, services []VirtualAddress)
 	return IPTables{In: in, Family: family, Table: "nat", Lines: lines}
 }
 
-// ebpfService resolves virtual addresses at the device of each pod, and gives the pods a way to them: where the pods are on
-// one link without a gateway, a virtual address is the neighbour that its backend is.
-func ebpfService(p Plan, services []VirtualAddress) ([]Op, error) {
+// ebpfService resolves virtual addresses at the device of each pod, and gives the pods a way to them: where the backend is
+// on the pod's own link, the virtual address is the neighbour that its backend is.
+func ebpfService(p Plan, services func(client Endpoint) []VirtualAddress) ([]Op, error) {
 	var ops []Op
 	for j, e := range p.Pods {
 		if e.In.Kind != PodSpace {
@@ -134,14 +135,12 @@ func ebpfService(p Plan, services []VirtualAddress) ([]Op, error) {
 			}
 		}
 		dev := Device{e.In, e.Device}
-		ops = append(ops, Balance{Device: dev, Services: services})
-		if hasDefaultRoute(p, dev) {
-			continue
-		}
-		for _, s := range services {
+		ops = append(ops, Balance{Device: dev, Services: services(e)})
+		routed := hasDefaultRoute(p, dev)
+		for _, s := range services(e) {
 			k := podWith(p, s.Backend)
-			if k < 0 || k == j {
-				continue // no client calls it
+			if k < 0 || k == j || routed && !onLink(p, dev, s.Backend) {
+				continue // no client calls it, or there is a way
 			}
 			ops = append(ops, Route{Device: dev, To: alone(s.Virtual)})
 			if hw, ok := macOf(p, Device{p.Pods[k].In, p.Pods[k].Device}); ok {
@@ -150,6 +149,11 @@ func ebpfService(p Plan, services []VirtualAddress) ([]Op, error) {
 		}
 	}
 	return ops, nil
+}
+
+// onLink tells whether an address is on the link of a device.
+func onLink(p Plan, d Device, a netip.Addr) bool {
+	return slices.ContainsFunc(Of[Address](p.Ops), func(o Address) bool { return o.Device == d && o.Prefix.Bits() < a.BitLen() && o.Prefix.Contains(a) })
 }
 
 // podWith is the pod that has an address, -1 if none has.

@@ -44,6 +44,8 @@ func vxlan() Network {
 		UsedBy:   []string{"Docker overlay", "OpenStack Linux bridge agent"},
 		Overhead: vxlanOverhead,
 		Crossing: CrossByTunnel,
+		// OpenStack's agent sets it; Docker leaves its overlays' namespaces as the kernel makes them, which is so.
+		BridgeNetfilter: true,
 		Build: drafted(vxlanOverhead, func(d *draft) Plan {
 			d.eachNode(d.nodeAddress, d.nodeBridge, d.learningTunnel, d.bridgedPods)
 			d.eachPod(d.onePrefix)
@@ -60,6 +62,8 @@ func vxlanRouted() Network {
 		UsedBy:   []string{"Flannel VXLAN", "Calico VXLAN", "k3s"},
 		Overhead: vxlanOverhead,
 		FromNode: NodeTunnels,
+		// kubeadm asks for it, and k3s sets it.
+		BridgeNetfilter: true,
 	}, (*draft).configuredTunnel, oneName(vxlanDev))
 }
 
@@ -80,6 +84,8 @@ func udpTun() Network {
 		Summary:  "pods on a bridge of their node, which routes to other nodes through a TUN device; a process carries its packets in UDP datagrams",
 		UsedBy:   []string{"Flannel UDP", "Weave Net sleeve", "userspace VPNs"},
 		Overhead: udpTunOverhead,
+		// As for vxlan-routed.
+		BridgeNetfilter: true,
 	}, (*draft).udpTunnel, oneName(tunDev))
 }
 

@@ -36,6 +36,9 @@ type Conditions struct {
 	LRO Switch `json:"offload_lro,omitempty"`
 	// RPS spreads received packets over the processors.
 	RPS Switch `json:"rps,omitempty"`
+	// BridgeNetfilter is whether bridges of nodes hand their packets to the firewall of IP (bridge-nf-call-iptables). "" is as in the
+	// systems that a network stands for.
+	BridgeNetfilter Switch `json:"bridge_netfilter,omitempty"`
 	// Policy is what guards the pods ("none", "iptables", "nftables", "ebpf", "kubernetes"), with PolicyRules rules that don't
 	// match before the one that lets the traffic in. Of "kubernetes" they are NetworkPolicy objects, the one that lets it in
 	// among them, and PolicyPods more pods are among those that they let in.

@@ -124,6 +124,8 @@ type Link struct {
 	Kind     string          `json:"kind"`
 	MTU      int             `json:"mtu"`
 	Offloads map[string]bool `json:"offloads,omitempty"`
+	// Netfilter is whether a bridge of a node hands its packets to the firewall of IP; "" for other devices, and where it was not read.
+	Netfilter Switch `json:"netfilter,omitempty"`
 }
 
 // Cluster is the cluster of machines that a run was measured on.

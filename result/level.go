@@ -48,6 +48,7 @@ func (c Conditions) Levels() []Level {
 	add("offload.gro", string(c.GRO))
 	add("offload.lro", string(c.LRO))
 	add("rps", string(c.RPS))
+	add("bridge_netfilter", string(c.BridgeNetfilter))
 	policy := counted(c.Policy, c.PolicyRules)
 	if c.PolicyPods > 0 {
 		policy += "," + strconv.Itoa(c.PolicyPods) + "pods"
@@ -105,8 +106,8 @@ func exactShare(share float64) string {
 // leave the load as it is. Message, connections and rates are not factors: another load is another question.
 func Factors() []string {
 	return []string{
-		"link.rate", "link.delay", "link.loss", "link.nodes", "bond", "offload.tso", "offload.gso", "offload.gro", "offload.lro", "rps", "policy", "service",
-		"from", "encryption", "qos", "mtu", "family", "cpu", "busy_poll", "congestion_control", "nagle", "engine",
+		"link.rate", "link.delay", "link.loss", "link.nodes", "bond", "offload.tso", "offload.gso", "offload.gro", "offload.lro", "rps", "bridge_netfilter", "policy",
+		"service", "from", "encryption", "qos", "mtu", "family", "cpu", "busy_poll", "congestion_control", "nagle", "engine",
 		"storage_class",
 	}
 }

@@ -345,6 +345,8 @@ func pods() []Parameter {
 	services.Needs = Need{Key: "service", Fix: "say who resolves them: service: [pod, iptables]"}
 	return []Parameter{
 		condition("rps", KindSwitch, "RPS", "on|off", "", "Whether received packets are spread over the processors."),
+		condition("bridge_netfilter", KindSwitch, "BridgeNetfilter", "on|off", "",
+			"Whether bridges of nodes hand their packets to the firewall of IP (bridge-nf-call-iptables); as in the systems that a network stands for unless it is given."),
 		condition("policy", KindWord, "Policy", "none|iptables|nftables|ebpf|kubernetes", None, "What guards the pods."),
 		rules, admitted,
 		condition("service", KindWord, "Service", "pod|iptables|nftables|ipvs|ebpf", ServicePod, "How the client reaches the server: by the pod's own address, or by a virtual one that something resolves."),

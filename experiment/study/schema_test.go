@@ -87,6 +87,7 @@ factors:
   offload.gro: on
   offload.lro: off
   rps: on
+  bridge_netfilter: on
   policy: [none, nftables]
   policy.rules: [10, 1000]
   service: pod

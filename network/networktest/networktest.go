@@ -114,7 +114,8 @@ func (p podPair) at() netip.AddrPort {
 
 func (p podPair) testPlacement(t *testing.T) {
 	at := p.at()
-	byPod := p.network.Reach == network.ByPod && p.observer.Plan().Services == nil
+	own := p.client.Pod.Node() == p.server.Pod.Node() && p.observer.Spec().Conditions.From != result.FromNode
+	byPod := (p.network.Reach == network.ByPod || own) && p.observer.Plan().Services == nil
 	if own := p.server.Pod.Address(); byPod != (at.Addr() == own) {
 		t.Errorf("the server at %s is reached at %s", own, at)
 	}

@@ -48,7 +48,7 @@ func allow(need map[crossing]unit.Bytes, aside []network.Hop) {
 func (p *PlannedProver) meet(w *watched) {
 	plan := p.o.Plan()
 	for _, pod := range w.Load.Peers {
-		w.Servers = append(w.Servers, pod.Address(), plan.Backend(slices.Index(p.o.Pods(), pod)))
+		w.Servers = append(w.Servers, pod.Address(), plan.Backend(w.from, slices.Index(p.o.Pods(), pod)))
 		w.Private = append(w.Private, pod.Address())
 	}
 	w.Background = p.background

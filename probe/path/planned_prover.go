@@ -86,7 +86,7 @@ func (p *PlannedProver) way(from, to testbed.Pod, protocol network.Protocol) (*w
 		w.Sample.Spaces = gather.Once(w.Sample.Spaces, s)
 	}
 	_, last := to.Ports()
-	w.Servers = []netip.Addr{to.Address(), plan.Backend(w.to)}
+	w.Servers = []netip.Addr{to.Address(), plan.Backend(w.from, w.to)}
 	if called := p.o.Endpoint(from, to, last).Addr(); plan.Services != nil {
 		w.Virtual = called
 	}

@@ -265,9 +265,12 @@ func (j *judgement) sizes() {
 	for _, h := range j.wire() {
 		j.path.Largest = max(j.path.Largest, j.on(h.Device).largest)
 	}
+	own := j.Load.fragments(j.PathMTU)
 	for _, h := range j.crossed() {
 		limit := j.PathMTU
 		switch {
+		case own && h.Role == network.RoleBridge:
+			continue // a firewall that tracks connections puts fragments together before the bridge hands them to its node
 		case h.Encrypted:
 			limit += j.Overhead // what fills up the last block is no reason to be larger
 		case h.Encapsulated:

@@ -21,7 +21,7 @@ func TestServicesProve(t *testing.T) {
 	} {
 		t.Run(c.Service+"-"+c.Policy, func(t *testing.T) {
 			t.Parallel()
-			for _, name := range []string{"host", "bridge-nat", "vxlan"} {
+			for _, name := range []string{"host", "bridge-nat", "vxlan", "vxlan-routed"} {
 				if name == "host" && c.Service == result.ServiceEBPF {
 					continue // its pods have no device of their own
 				}

@@ -71,6 +71,8 @@ func numbers(list []int) string {
 type linkRow struct {
 	result.Link
 	Off string // the offloads that are off
+	// Kind is the link's, and whether a bridge hands its packets to the firewall.
+	Kind string
 }
 
 // Links are the testbed's devices as built; what every node or pod has alike stands there once for each network.
@@ -79,8 +81,11 @@ func (p *page) Links() []linkRow {
 	seen := map[string]bool{}
 	for _, l := range p.Run.Environment.Links {
 		off := gather.Where(slices.Sorted(maps.Keys(l.Offloads)), func(name string) bool { return !l.Offloads[name] })
-		row := linkRow{l, strings.Join(off, ", ")}
-		key := fmt.Sprint(l.Network, "\x00", l.Where, "\x00", l.Name, "\x00", l.Kind, "\x00", l.MTU, "\x00", row.Off)
+		row := linkRow{l, strings.Join(off, ", "), l.Kind}
+		if l.Netfilter != "" {
+			row.Kind += ", netfilter " + string(l.Netfilter)
+		}
+		key := fmt.Sprint(l.Network, "\x00", l.Where, "\x00", l.Name, "\x00", row.Kind, "\x00", l.MTU, "\x00", row.Off)
 		if !seen[key] {
 			seen[key] = true
 			all = append(all, row)

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"netdelta/insight"
-	"netdelta/network"
 	"netdelta/report/words"
 	"netdelta/result"
 )
@@ -304,7 +303,7 @@ func (r ranked) AllUses() string { return strings.Join(r.Uses, ", ") }
 
 // rankings are the pictures of the settings with headline deltas, at most rankingsMost of them.
 func (p *page) rankings() []ranking {
-	users := network.Users()
+	users := words.Users(p.Run)
 	var all []ranking
 	for _, s := range p.Settings {
 		if len(s.headlines()) == 0 || len(all) == rankingsMost {

@@ -243,8 +243,8 @@ func (p *page) networks() []string {
 	return all
 }
 
-// Caveats could overturn a choice.
-func (p *page) Caveats() []string { return words.Caveats(p.Run) }
+// Caveats could overturn a choice, or explain surprising figures.
+func (p *page) Caveats() []string { return slices.Concat(words.Caveats(p.Run), words.Surprises(p.Run)) }
 
 // Hops draws the ways of WithHops, "" without.
 func (p *page) Hops() (template.HTML, error) {

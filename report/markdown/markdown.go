@@ -49,6 +49,7 @@ func Write(w io.Writer, run result.Run) error {
 		}
 		if i == 0 {
 			d.list("What could overturn a choice:", words.Caveats(run))
+			d.list("What may surprise:", words.Surprises(run))
 		}
 	}
 	d.links(run.Links)

@@ -55,26 +55,27 @@ type Level struct {
 
 // Conditions columns are what a row was measured under, plain: 0 or empty is as the testbed has it, or none.
 type Conditions struct {
-	LinkRate    float64 `parquet:"link_rate_bits_per_second"`
-	LinkDelay   int64   `parquet:"link_delay_ns"`
-	LinkLoss    float64 `parquet:"link_loss"`
-	LinkCount   int64   `parquet:"link_count"`
-	BondMode    string  `parquet:"bond_mode"`
-	BondHash    string  `parquet:"bond_xmit_hash_policy"`
-	TSO         string  `parquet:"offload_tso"`
-	GSO         string  `parquet:"offload_gso"`
-	GRO         string  `parquet:"offload_gro"`
-	LRO         string  `parquet:"offload_lro"`
-	RPS         string  `parquet:"rps"`
-	Policy      string  `parquet:"policy"`
-	PolicyRules int64   `parquet:"policy_rules"`
-	Service     string  `parquet:"service"`
-	Services    int64   `parquet:"services"`
-	From        string  `parquet:"from"`
-	Encryption  string  `parquet:"encryption"`
-	QoS         string  `parquet:"qos"`
-	PolicyPods  int64   `parquet:"policy_pods"`
-	NodeLinks   string  `parquet:"node_links"`
+	LinkRate        float64 `parquet:"link_rate_bits_per_second"`
+	LinkDelay       int64   `parquet:"link_delay_ns"`
+	LinkLoss        float64 `parquet:"link_loss"`
+	LinkCount       int64   `parquet:"link_count"`
+	BondMode        string  `parquet:"bond_mode"`
+	BondHash        string  `parquet:"bond_xmit_hash_policy"`
+	TSO             string  `parquet:"offload_tso"`
+	GSO             string  `parquet:"offload_gso"`
+	GRO             string  `parquet:"offload_gro"`
+	LRO             string  `parquet:"offload_lro"`
+	RPS             string  `parquet:"rps"`
+	BridgeNetfilter string  `parquet:"bridge_netfilter"`
+	Policy          string  `parquet:"policy"`
+	PolicyRules     int64   `parquet:"policy_rules"`
+	Service         string  `parquet:"service"`
+	Services        int64   `parquet:"services"`
+	From            string  `parquet:"from"`
+	Encryption      string  `parquet:"encryption"`
+	QoS             string  `parquet:"qos"`
+	PolicyPods      int64   `parquet:"policy_pods"`
+	NodeLinks       string  `parquet:"node_links"`
 }
 
 // Delta is a row of the table deltas: a result.Delta. What it has in common with an Effect is no struct of its own, since parquet-go makes
@@ -364,7 +365,7 @@ func conditions(c result.Conditions) Conditions {
 	return Conditions{
 		LinkRate: float64(c.LinkRate), LinkDelay: int64(c.LinkDelay), LinkLoss: c.LinkLoss, LinkCount: int64(c.LinkCount),
 		BondMode: c.BondMode, BondHash: c.BondHash, NodeLinks: c.NodeLinks, TSO: string(c.TSO), GSO: string(c.GSO), GRO: string(c.GRO), LRO: string(c.LRO),
-		RPS: string(c.RPS), Policy: c.Policy, PolicyRules: int64(c.PolicyRules), PolicyPods: int64(c.PolicyPods), Service: c.Service, Services: int64(c.Services),
+		RPS: string(c.RPS), BridgeNetfilter: string(c.BridgeNetfilter), Policy: c.Policy, PolicyRules: int64(c.PolicyRules), PolicyPods: int64(c.PolicyPods), Service: c.Service, Services: int64(c.Services),
 		From: c.From, Encryption: c.Encryption, QoS: c.QoS,
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"netdelta/insight"
-	"netdelta/network"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
@@ -52,7 +51,7 @@ func (p *page) brief() {
 
 // usedBy names the products of networks that a table had no room for.
 func (p *page) usedBy() {
-	users := network.Users()
+	users := words.Users(p.run)
 	var all []string
 	for _, name := range p.unnamed {
 		if names := users[name]; len(names) > 0 {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"netdelta/insight"
-	"netdelta/network"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
@@ -165,7 +164,7 @@ const (
 
 // usersColumn names the products of which networks have the datapath. There is none in a table without any.
 func (p *page) usersColumn(t table, most int) column {
-	users, found := network.Users(), false
+	users, found := words.Users(p.run), false
 	c := t.column("used by", false, func(d result.Delta) string {
 		names := users[d.Network]
 		found = found || len(names) > 0 && d.Network != d.Baseline

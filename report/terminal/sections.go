@@ -160,9 +160,9 @@ func (p *page) further(left int, what string) {
 	}
 }
 
-// caveats stand with the first table.
+// caveats stand with the first table, and what explains surprising figures.
 func (p *page) caveats() {
-	for _, caveat := range words.Caveats(p.run) {
+	for _, caveat := range slices.Concat(words.Caveats(p.run), words.Surprises(p.run)) {
 		p.paragraph(piece{}, caveat)
 	}
 }

@@ -47,9 +47,9 @@ func InFolder(command, dir string) string {
 func Advice(a insight.Advice) result.Advice {
 	switch a.Kind {
 	case insight.AdviceChange:
-		return opportunity(a.Change)
+		return opportunity(a.Change, a.Run)
 	case insight.AdviceLastResort:
-		out := opportunity(a.Change)
+		out := opportunity(a.Change, a.Run)
 		out.Kind, out.Says = KindLastResort, "If all else fails, t"+strings.TrimPrefix(out.Says, "T")
 		return out
 	case insight.AdviceFree:
@@ -100,10 +100,10 @@ func gainOfFix(c insight.Change) string {
 }
 
 // opportunity words a change.
-func opportunity(c insight.Change) result.Advice {
+func opportunity(c insight.Change, run result.Run) result.Advice {
 	best := c.Gain()
 	out := result.Advice{Kind: KindChange, Gain: gain(best), Why: evidence(c)}
-	r := recipeOf(c)
+	r := recipeOf(c, run)
 	out.How, out.Undo, out.Risk = r.how, r.undo, r.risk
 	change := fmt.Sprintf("%s in place of %s", c.To, c.From)
 	switch {

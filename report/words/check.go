@@ -359,6 +359,26 @@ func Request(s insight.RequestShare, margin float64) RequestLine {
 	return line
 }
 
+// Surprises explain figures of a run that a reader would not expect, a line each.
+func Surprises(run result.Run) []string {
+	var all []string
+	seen := func(is func(result.Delta) bool) bool {
+		return slices.ContainsFunc(run.Deltas, func(d result.Delta) bool { return d.Headline && is(d) })
+	}
+	if seen(func(d result.Delta) bool {
+		return d.Network == "sockmap" && d.Verdict == string(stats.Faster) && d.Placement == result.SameNode
+	}) {
+		all = append(all, "sockmap beats loopback: it moves data from socket to socket, past TCP and IP, which loopback goes through twice.")
+	}
+	if seen(func(d result.Delta) bool { return d.Network == "xdp" && d.Verdict == string(stats.Slower) }) {
+		all = append(all, "xdp is slow between veths: each packet is copied for XDP, and without offloads programs compute checksums and cut segments.")
+	}
+	if seen(func(d result.Delta) bool { return d.Verdict == string(stats.Slower) && insight.CutUp(run, d.Setting) }) {
+		all = append(all, "Datagrams larger than a link's MTU are cut up in every network and taken whole by loopback: such settings don't count in the summary.")
+	}
+	return all
+}
+
 // Caveats are at most two lines on what could overturn a choice that is made by a run's figures: they stand with its first table.
 func Caveats(run result.Run) []string {
 	switch {

@@ -44,7 +44,7 @@ type recipe struct {
 }
 
 // recipeOf is the recipe of a change.
-func recipeOf(c insight.Change) recipe {
+func recipeOf(c insight.Change, run result.Run) recipe {
 	switch {
 	case c.Applied != nil:
 		return recipe{c.Applied.Apply, c.Applied.Undo, "The study made this change and undid it: it is for all pods of the cluster."}
@@ -59,7 +59,7 @@ func recipeOf(c insight.Change) recipe {
 	if c.Factor != "" {
 		return recipe{}
 	}
-	return recipe{how: installed(c.To), risk: "Networks differ in features: check first what the other one has of policies, encryption and services."}
+	return recipe{how: installed(c.To, run), risk: "Networks differ in features: check first what the other one has of policies, encryption and services."}
 }
 
 // fits tells whether a name is as a pattern has it, "" for any.
@@ -76,6 +76,7 @@ func levelsOf(c insight.Change) []string {
 		all = append(all, "{"+name+"}", level,
 			"{"+name+".bond}", strings.Replace(bond, ",", " xmit_hash_policy ", 1),
 			"{"+name+".us}", strings.TrimSuffix(strings.TrimSuffix(level, "us"), "µs"), // as sysctls take it
+			"{"+name+".bit}", map[string]string{"on": "1", "off": "0"}[level],
 			"{"+name+".mask}", map[string]string{"on": "ffffffff", "off": "0"}[level])
 	}
 	return all
@@ -108,11 +109,17 @@ func findingRecipe(f result.Finding, run result.Run) recipe {
 }
 
 // installed says how a network is had, by the systems that use it.
-func installed(name string) []string {
-	if users, known := network.Users()[name]; known {
+func installed(name string, run result.Run) []string {
+	if users := Users(run)[name]; len(users) > 0 {
 		return []string{"# " + name + " is used by " + strings.Join(users, ", ")}
 	}
 	return nil
+}
+
+// Users names the systems whose pods are attached as in each network of a run.
+func Users(run result.Run) map[string][]string {
+	found := slices.ContainsFunc(run.Cells, func(c result.Cell) bool { return c.Network == network.Metal })
+	return network.Users(found || len(run.Environment.Servers) > 0)
 }
 
 // joined are the recipes of moves, each headed by its system where there are several.

@@ -6,6 +6,7 @@ import (
 
 	"netdelta/insight"
 	"netdelta/network"
+	"netdelta/result"
 )
 
 // TestCalicoRecipes: commands that Calico takes, and by which pods of different nodes go on reaching each other. A pool that never
@@ -22,7 +23,7 @@ func TestCalicoRecipes(t *testing.T) {
 		{r.how, `"vxlanMode":"CrossSubnet"`},
 		{r.how, `"value":"VXLANCrossSubnet"`},
 		{r.undo, `"vxlanMode":"Always"`},
-		{recipeOf(insight.Change{Factor: "mtu", From: "1500", To: "9000"}).how, `"veth_mtu":"0"`},
+		{recipeOf(insight.Change{Factor: "mtu", From: "1500", To: "9000"}, result.Run{}).how, `"veth_mtu":"0"`},
 	} {
 		if all := strings.Join(c.commands, "\n"); !strings.Contains(all, c.want) {
 			t.Errorf("the commands are\n%s\nwant %s", all, c.want)

@@ -212,6 +212,8 @@ func levelWords(l result.Level) string {
 		return links + " links (" + strings.ReplaceAll(how, ",", ", ") + ")"
 	case "rps":
 		return "RPS " + l.Value
+	case "bridge_netfilter":
+		return "bridge netfilter " + l.Value
 	case "policy":
 		rules, pods, idle := strings.Cut(strings.TrimSuffix(n, "pods"), ",")
 		words := "policy " + kind + ", " + rules + " rules"

@@ -218,7 +218,11 @@ func (t *Testbed) Links(context.Context) ([]result.Link, error) {
 		err := p.in.space.Do(func() error {
 			all, err := nsmonitor.Interfaces()
 			for _, i := range all {
-				links = append(links, result.Link{Network: t.spec.Network, Where: where, Name: i.Name, Kind: i.Kind, MTU: i.MTU})
+				one := result.Link{Network: t.spec.Network, Where: where, Name: i.Name, Kind: i.Kind, MTU: i.MTU}
+				if i.Kind == "bridge" {
+					one.Netfilter = testbed.BridgeNetfilter(t.spec.Family)
+				}
+				links = append(links, one)
 			}
 			return err
 		})

@@ -222,7 +222,8 @@ func foreign(c result.Conditions) []string {
 	}{
 		{"link", c.LinkRate != 0 || c.LinkDelay != 0 || c.LinkLoss != 0 || c.LinkCount != 0 || c.NodeLinks != "" || c.BondMode != "" || c.BondHash != ""},
 		{"offload", c.TSO != "" || c.GSO != "" || c.GRO != "" || c.LRO != ""},
-		{"rps", c.RPS != ""}, {"policy", c.Policy != ""}, {"service", c.Service != ""}, {"encryption", c.Encryption != ""}, {"qos", c.QoS != ""},
+		{"rps", c.RPS != ""}, {"bridge_netfilter", c.BridgeNetfilter != ""},
+		{"policy", c.Policy != ""}, {"service", c.Service != ""}, {"encryption", c.Encryption != ""}, {"qos", c.QoS != ""},
 	} {
 		if x.set {
 			names = append(names, x.name)

@@ -88,9 +88,11 @@ func (l *Testbed) Links(ctx context.Context) ([]result.Link, error) {
 				if err != nil {
 					return fmt.Errorf("read the offloads of %s in %s: %w", a.Name, s.name, err)
 				}
-				all = append(all, result.Link{
-					Network: l.Plan().Network, Where: where.String(), Name: a.Name, Kind: link.Type(), MTU: a.MTU, Offloads: o,
-				})
+				one := result.Link{Network: l.Plan().Network, Where: where.String(), Name: a.Name, Kind: link.Type(), MTU: a.MTU, Offloads: o}
+				if one.Kind == "bridge" && where.Kind == network.NodeSpace {
+					one.Netfilter = testbed.BridgeNetfilter(l.Spec().Family)
+				}
+				all = append(all, one)
 			}
 			return nil
 		})

@@ -171,6 +171,8 @@ func loadDrivers() error {
 	if cards, err := filepath.Glob("/sys/bus/pci/devices/*/sriov_totalvfs"); err == nil && len(cards) > 0 {
 		names = append(names, "igbvf")
 	}
+	// Without it bridges can't hand packets to the firewall, and no program that could ask for it loads it.
+	names = append(names, "br_netfilter")
 	slices.Sort(names)
 	// A kernel in which the bus itself is a module shows no devices on it at first.
 	names = append([]string{"virtio_pci", "virtio_console"}, slices.Compact(names)...)
