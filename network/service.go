@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 )
 
@@ -126,6 +127,7 @@ func iptablesServices(in Space, family result.Family, services []VirtualAddress)
 // one link without a gateway, a virtual address is the neighbour that its backend is.
 func ebpfService(p Plan, services []VirtualAddress) ([]Op, error) {
 	var ops []Op
+	made := p.Made()
 	for j, e := range p.Pods {
 		if e.In.Kind != PodSpace {
 			return nil, &NotPossibleError{
@@ -144,7 +146,14 @@ func ebpfService(p Plan, services []VirtualAddress) ([]Op, error) {
 				continue // no client calls it
 			}
 			ops = append(ops, Route{Device: dev, To: alone(s.Virtual)})
-			if hw, ok := macOf(p, Device{p.Pods[k].In, p.Pods[k].Device}); ok {
+			hw, known := macOf(made, Device{p.Pods[k].In, p.Pods[k].Device})
+			if !known {
+				return nil, &NotPossibleError{
+					Network: p.Network, Condition: "service=ebpf",
+					Why: "a virtual address is the neighbour that its backend is, and the plan does not know the MACs of its pods",
+				}
+			}
+			if hw != (MAC{}) {
 				ops = append(ops, Neighbour{Device: dev, Address: s.Virtual, MAC: hw})
 			}
 		}
@@ -162,26 +171,15 @@ func hasDefaultRoute(p Plan, d Device) bool {
 	return slices.ContainsFunc(Of[Route](p.Ops), func(r Route) bool { return r.Device == d && r.To.Bits() == 0 })
 }
 
-// macOf is the MAC that a plan gives to a device; ok is false where it gives none.
-func macOf(p Plan, d Device) (addr MAC, ok bool) {
-	for _, op := range p.all() {
-		switch op := op.(type) {
-		case Veth:
-			if op.A.Device == d {
-				return op.A.MAC, true
-			}
-			if op.B.Device == d {
-				return op.B.MAC, true
-			}
-		case Macvlan:
-			if op.Device == d {
-				return op.MAC, true
-			}
-		case IPVlan:
-			if op.Device == d {
-				return macOf(p, op.Parent)
-			}
-		}
+// macOf is the MAC of a device that a plan makes; known is false where something else chooses it. A device without link addresses has the
+// zero MAC.
+func macOf(made []Made, d Device) (addr MAC, known bool) {
+	m, found := gather.First(made, func(m Made) bool { return m.Device == d })
+	switch {
+	case !found || m.Chosen:
+		return MAC{}, false
+	case m.Shares != Device{}:
+		return macOf(made, m.Shares)
 	}
-	return MAC{}, false
+	return m.MAC, true
 }
