@@ -18,6 +18,12 @@ func served(p Plan, t Topology) (Plan, error) {
 	if c.Service == "" {
 		return p, nil
 	}
+	if len(Of[JoinSockets](p.Ops)) > 0 {
+		return p, &NotPossibleError{
+			Network: p.Network, Condition: "service=" + c.Service,
+			Why: "it joins sockets by the addresses of their pods, and one that calls a virtual address has another at its far end",
+		}
+	}
 	services := virtualAddresses(t, p, c.Services)
 	switch c.Service {
 	case result.ServiceIPTables:
@@ -123,8 +129,8 @@ func iptablesServices(in Space, family result.Family, services []VirtualAddress)
 	return IPTables{In: in, Family: family, Table: "nat", Lines: lines}
 }
 
-// ebpfService resolves virtual addresses at the device of each pod, and gives the pods a way to them: where the pods are on
-// one link without a gateway, a virtual address is the neighbour that its backend is.
+// ebpfService resolves virtual addresses at the device of each pod, and gives the pods a way to them: where two pods are on
+// one link, a virtual address is the neighbour that its backend is.
 func ebpfService(p Plan, services []VirtualAddress) ([]Op, error) {
 	var ops []Op
 	made := p.Made()
@@ -137,13 +143,14 @@ func ebpfService(p Plan, services []VirtualAddress) ([]Op, error) {
 		}
 		dev := Device{e.In, e.Device}
 		ops = append(ops, Balance{Device: dev, Services: services})
-		if hasDefaultRoute(p, dev) {
-			continue
-		}
+		routed := hasDefaultRoute(p, dev)
 		for _, s := range services {
 			k := podWith(p, s.Backend)
 			if k < 0 || k == j {
 				continue // no client calls it
+			}
+			if routed && !onOneBridge(p, dev, Device{p.Pods[k].In, p.Pods[k].Device}) {
+				continue // the gateway knows the way
 			}
 			ops = append(ops, Route{Device: dev, To: alone(s.Virtual)})
 			hw, known := macOf(made, Device{p.Pods[k].In, p.Pods[k].Device})
@@ -159,6 +166,26 @@ func ebpfService(p Plan, services []VirtualAddress) ([]Op, error) {
 		}
 	}
 	return ops, nil
+}
+
+// onOneBridge says whether two pods' devices are joined by one bridge of their node: packets between them don't pass the gateway.
+func onOneBridge(p Plan, a, b Device) bool {
+	bridge := func(d Device) Device {
+		for _, v := range Of[Veth](p.Ops) {
+			end := v.B.Device
+			if v.B.Device == d {
+				end = v.A.Device
+			} else if v.A.Device != d {
+				continue
+			}
+			if e, joined := gather.First(Of[Enslave](p.Ops), func(e Enslave) bool { return e.Device == end }); joined {
+				return Device{e.In, e.Bridge}
+			}
+		}
+		return Device{}
+	}
+	found := bridge(a)
+	return found != Device{} && found == bridge(b)
 }
 
 // podWith is the pod that has an address, -1 if none has.

@@ -24,7 +24,7 @@ import (
 func Run(t *testing.T, driver testbed.Provider, n network.Network) {
 	RunUnder(t, driver, n, result.Conditions{})
 	for _, c := range Conditions() {
-		t.Run(fmt.Sprint(c.Levels()), func(t *testing.T) {
+		t.Run(fmt.Sprint(n.Name, c.Levels()), func(t *testing.T) {
 			if !alone(n) {
 				t.Parallel()
 			}
