@@ -106,9 +106,10 @@ func (j Judge) Compare(before, after Measured, o Comparing) RunChanges {
 func (j Judge) deltas(m Measured, o Comparing) []delta {
 	options := j.options(m.Run)
 	options.HeadlinesOnly = o.Metric == "" && !o.All
-	contrasts := newBasis(m.Run.Cells, m.Trials, options).compareAll().networks
+	b := newBasis(m.Run.Cells, m.Trials, options)
+	contrasts := b.compareAll().networks
 	var all []delta
-	for i, d := range judged(contrasts, options) {
+	for i, d := range judged(contrasts, b.options) {
 		if o.Metric != "" {
 			d.Headline = d.Metric == o.Metric
 		}
