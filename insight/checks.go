@@ -51,7 +51,8 @@ type Check struct {
 	Uneven   *Unevenness           // CheckScatter, CheckLeftOut
 	State    *StateSplit           // CheckState
 	Drops    []result.Drop         // CheckLoss; Of are segments of TCP there, 0 for datagrams
-	// Share is the part of the processors' time that others took (CheckBusy; N of Of are builds), by how much visits after this network were longer, with its standard error (CheckCarry), or how much of what the storage does without a network was used, Disk that storage or nil (CheckDisk).
+	// Share is the part of the processors' time that others took (CheckBusy; N of Of are builds),
+	// by how much visits after this network were longer, with its standard error (CheckCarry), or how much of what the storage does without a network was used, Disk that storage or nil (CheckDisk).
 	Share, Error float64
 	Disk         *result.Disk
 	// Reasons counts what was left out, or how often each service failed.
