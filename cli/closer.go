@@ -110,7 +110,7 @@ func traceExtremes(ctx context.Context, run session.Measured, config experiment.
 	if err != nil {
 		return fmt.Errorf("hops: %w", err)
 	}
-	return writeView(run.Folder.Files, hopsFile, func(w io.Writer) error { return writeJSON(w, waysOf(traced)) })
+	return writeHops(run, traced)
 }
 
 // profileExtremes leaves the flame graph of the worst against the best in the run folder, with what the page says of it.

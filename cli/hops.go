@@ -167,7 +167,16 @@ func (env *environment) hopsAfter(ctx context.Context, run session.Measured, exp
 	if err := errors.Join(err, config.Close()); err != nil {
 		return err
 	}
-	return writeView(run.Folder.Files, hopsFile, func(w io.Writer) error { return writeJSON(w, waysOf(traced)) })
+	return writeHops(run, traced)
+}
+
+// writeHops leaves the hops of cells in the folder of the run that they explain, with the run's own figures of these cells.
+func writeHops(run session.Measured, traced []tracing.Cell) error {
+	ways := waysOf(traced)
+	for i, c := range traced {
+		ways[i].InRun(c.Cell, run.Run.Deltas)
+	}
+	return writeView(run.Folder.Files, hopsFile, func(w io.Writer) error { return writeJSON(w, ways) })
 }
 
 // loadView reads a file of JSON that a run may have left, into nothing where it has not; what says what it holds.

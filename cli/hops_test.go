@@ -19,17 +19,23 @@ func TestHops(t *testing.T) {
 	eachUser(t, func(t *testing.T, u *user) {
 		before := host(t)
 		e := u.call(t, statusDone, "hops", "--network", "vxlan", "--vs", "bridge", "--time", "1s", "--out", "hops.html")
-		e.shows(t, "request: vxlan against bridge", "parts of vxlan", "transport: devices, forwarding and tunnels between the pods")
+		withheld := strings.Contains(e.stdout, "The hops are not shown") // on a busy machine they seldom add up
+		if !withheld {
+			e.shows(t, "request: vxlan against bridge", "parts of vxlan", "transport: devices, forwarding and tunnels between the pods")
+		}
 		if fewer := strings.Contains(e.stderr, "the sockets' own time stamps take their place"); fewer != u.rootless {
 			t.Errorf("fewer hops: %v; it says %q", fewer, e.stderr)
 		}
-		if u.rootless {
+		switch {
+		case withheld:
+			e.shows(t, "transactions in")
+		case u.rootless:
 			e.shows(t, "from the first device to the last")
-		} else {
+		default:
 			e.shows(t, "node0: encapsulation", "node1: decapsulation", "underlay, node0 eth0 to node1 eth0", "events of")
 		}
-		if page, err := os.ReadFile(filepath.Join(u.dir, "hops.html")); err != nil || !strings.Contains(string(page), `<svg class="lanes"`) {
-			t.Errorf("the picture: %v", err)
+		if page, err := os.ReadFile(filepath.Join(u.dir, "hops.html")); err != nil || strings.Contains(string(page), `<svg class="lanes"`) == withheld {
+			t.Errorf("the picture, where hops are withheld: %v: %v", withheld, err)
 		}
 		var ways []struct {
 			Network string

@@ -2,16 +2,21 @@ package experiment_test
 
 import (
 	"os/exec"
+	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"netdelta/experiment"
+	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/internal/require"
 	"netdelta/network"
 	"netdelta/probe/pressure"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -89,6 +94,36 @@ func TestLoadThatBeginsMidRunGivesNoFalseVerdictWhenQuiet(t *testing.T) {
 	t.Logf("%.0f%% of the bursts under load are marked and %.0f%% of the others", 100*loaded, 100*quiet)
 	if loaded < 0.2 || loaded < 2*quiet {
 		t.Error("the load went unnoticed")
+	}
+}
+
+// A load that is there from the start is said, and nothing that it may have caused gets a verdict: a loop on each processor takes all the
+// time that there is.
+func TestLoadThatIsThereFromTheStartIsNamed(t *testing.T) {
+	s := small([]string{"bridge", "vxlan"}, result.CrossNode)
+	c := assembled(t, network.Catalogue(), s, 3, nil)
+	for range runtime.NumCPU() {
+		cmd := exec.Command("/bin/sh", "-c", "while :; do :; done")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait() // it was killed: that is its only way to end
+		})
+	}
+	run := mustRun(t, c)
+	for _, d := range slices.Concat(run.Null, run.Deltas) {
+		if d.Verdict != string(stats.Unresolved) {
+			t.Errorf("%s: %s is %s", d.Cell, d.Metric, d.Verdict)
+		}
+	}
+	busy, found := gather.First(run.Checks, func(c result.Check) bool { return c.Check == insight.CheckBusy })
+	if !found {
+		t.Fatalf("nothing is said of the load: %v", run.Checks)
+	}
+	if first := words.Caveats(run)[0]; !strings.Contains(first, "busy throughout") || !strings.Contains(first, busy.Observed) {
+		t.Errorf("the first table has %q before it", first)
 	}
 }
 

@@ -45,6 +45,7 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 		}
 	}
 	p := Plan{Cells: plan.Expand(s), Rules: plan.RulesOf(s.Design)}
+	p.Rules.Named = s.Named
 	cpus := math.MaxInt // of another machine, whose provider knows
 	if able.PinsCPUs {
 		p.placeOnCPUs(workloads)

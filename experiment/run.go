@@ -15,8 +15,11 @@ import (
 	"netdelta/experiment/record"
 	"netdelta/experiment/sidebyside"
 	"netdelta/experiment/states"
+	"netdelta/internal/gather"
+	"netdelta/probe/pressure"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/unit"
 )
 
 // Config is all that a run needs. Prepare makes the Run in it.
@@ -93,11 +96,26 @@ func (r *runner) measure(ctx context.Context) error {
 	} else if err != nil {
 		r.Run.Ended = plan.EndedFailed
 	}
+	if r.Machine != nil {
+		r.Run.Notes = append(r.Run.Notes, quotaNotes(r.Machine.Quotas())...)
+	}
 	err = errors.Join(err, r.strategy.Close(), m.Targets.Release(ctx), r.writer.close(), r.Kernel.Close(), r.rounds.Close())
 	r.Run.Environment = onNodes(m.Observed.Environment(r.Run.Environment), m.Observed.Nodes())
 	r.Run.Notes = slices.Concat(m.Observed.Notes(r.Run.Notes), interruptNotes(r.Run.Environment.Servers, r.Pins), m.Health.Notes())
 	r.Run.Notes = r.scheduler.Shed().Explain(r.Run.Notes)
 	return err
+}
+
+// quotaNotes name the limits on processor time that stopped the run.
+func quotaNotes(quotas []pressure.Quota) []string {
+	return gather.Each(quotas, func(q pressure.Quota) string {
+		allowed := "a limit on processor time"
+		if q.Processors > 0 {
+			allowed = fmt.Sprintf("a limit of %.3g processors", q.Processors)
+		}
+		return fmt.Sprintf("%s (%s) stopped this run %s, for %v in all, and bursts meanwhile don't count: raise it with CPUQuota= of a service, "+
+			"--cpus of a container or limits.cpu of a pod", allowed, q.File, unit.Counted(int(q.Times), "time"), q.Span.Round(time.Millisecond))
+	})
 }
 
 // runner is a run under way.

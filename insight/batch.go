@@ -128,6 +128,7 @@ type Part struct {
 	Contrasts          []result.Contrast
 	Confidence, Margin float64
 	Adaptive           bool
+	Busy               bool // other programs kept the processors busy throughout the run
 	Exact              *result.Exact
 }
 
@@ -144,7 +145,7 @@ func Parts(run result.Run) []Part {
 		if !known {
 			i = len(all)
 			at[s] = i
-			all = append(all, Part{Setting: s, Confidence: run.Confidence, Margin: run.Margin, Adaptive: run.Adaptive, Exact: run.Exact})
+			all = append(all, Part{Setting: s, Confidence: run.Confidence, Margin: run.Margin, Adaptive: run.Adaptive, Busy: Busy(run), Exact: run.Exact})
 		}
 		last = i
 		return &all[i]

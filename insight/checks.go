@@ -32,6 +32,7 @@ const (
 	CheckScatter   = "scatter"   // the network's bursts scatter as its baseline's do
 	CheckLeftOut   = "left-out"  // as many of its bursts were left out as of its baseline's
 	CheckState     = "state"     // the network's delta is the same while the machine is fast and while it is slow
+	CheckBusy      = "busy"      // no other programs kept the processors busy throughout the run
 	CheckServices  = "services"  // the daemons that serve were well, and none had to be started again
 )
 
@@ -50,7 +51,8 @@ type Check struct {
 	Uneven   *Unevenness           // CheckScatter, CheckLeftOut
 	State    *StateSplit           // CheckState
 	Drops    []result.Drop         // CheckLoss; Of are segments of TCP there, 0 for datagrams
-	// Share is by how much visits after this network were longer, with its standard error (CheckCarry), or how much of what the storage does without a network was used, Disk that storage or nil (CheckDisk).
+	// Share is the part of the processors' time that others took (CheckBusy; N of Of are builds),
+	// by how much visits after this network were longer, with its standard error (CheckCarry), or how much of what the storage does without a network was used, Disk that storage or nil (CheckDisk).
 	Share, Error float64
 	Disk         *result.Disk
 	// Reasons counts what was left out, or how often each service failed.

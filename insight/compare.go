@@ -110,10 +110,11 @@ func (j Judge) deltas(m Measured, o Comparing) []delta {
 	if options.Repeating == nil && m.Run.Testbed == "lab" { // of a version that did not know what runs differ by
 		options.Repeating = Repeating(MeasuredSpreads(), nil)
 	}
-	contrasts := newBasis(m.Run.Cells, m.Trials, options).compareAll().networks
-	options.forAnotherRun(contrasts)
+	b := newBasis(m.Run.Cells, m.Trials, options)
+	contrasts := b.compareAll().networks
+	b.options.forAnotherRun(contrasts)
 	var all []delta
-	for i, d := range judged(contrasts, options) {
+	for i, d := range judged(contrasts, b.options) {
 		if o.Metric != "" {
 			d.Headline = d.Metric == o.Metric
 		}

@@ -37,12 +37,13 @@ type Conclusion struct {
 	Slower             Ranking
 	Open               []result.Delta // the interval holds no change
 	Likely             []result.Delta // the interval excludes no change, the test over the family does not yet
-	WithinNoise, Early []result.Delta // no larger than the noise floor; without an interval
+	WithinNoise, Early []result.Delta // no larger than the noise floor, or than what other programs may have caused; without an interval
+	Busy               bool           // such programs ran
 }
 
 // Conclude sorts the headline deltas of a setting by what they show.
 func Conclude(part Part) Conclusion {
-	c := Conclusion{Setting: part.Setting, Deltas: part.Headlines(), Margin: part.Margin}
+	c := Conclusion{Setting: part.Setting, Deltas: part.Headlines(), Margin: part.Margin, Busy: part.Busy}
 	switch {
 	case len(part.Cells) == 0:
 		return c

@@ -38,6 +38,8 @@ type Options struct {
 	// Unpaired says that cells and baselines were not measured in turn, as in files of other programs: nothing pairs a build of one with
 	// a build of the other.
 	Unpaired bool
+	// busy is the share of the processors' time that other programs took throughout the run (busyShare).
+	busy float64
 	// unwritten leaves out what verdicts don't rest on.
 	unwritten bool
 	// quantile remembers Student's quantiles; nil computes each.
@@ -84,7 +86,8 @@ func (b *basis) settled() (settled map[string]bool, deltas []result.Delta) {
 	for i, d := range deltas {
 		n := c.networks[i]
 		options := o.stats(n.metric)
-		settled[d.Cell] = stats.Resolved(n.estimate, len(c.networks), n.floor, options) && !waits(d, options)
+		settled[d.Cell] = stats.Resolved(n.estimate, len(c.networks), n.floor, options) && !waits(d, options) &&
+			(o.busy == 0 || d.Verdict != string(stats.Unresolved))
 	}
 	open, measured := b.openEffects()
 	for cell := range open {
@@ -121,11 +124,11 @@ func (b *basis) compareAll() comparison {
 		whole.checks, whole.uneven = append(whole.checks, c.checks...), append(whole.uneven, c.uneven...)
 	}
 	for _, c := range whole.controls {
-		c.delta.Floor = b.floors.written(b.floors.of(c.of, c.metric), c.metric)
+		c.delta.Floor = b.floors.written(c.of, c.metric)
 	}
 	for _, c := range whole.networks {
 		c.floor = b.floors.of(c.of, c.metric)
-		c.delta.Floor = b.floors.written(c.floor, c.metric)
+		c.delta.Floor = b.floors.written(c.of, c.metric)
 	}
 	return whole
 }
@@ -346,6 +349,9 @@ func (c contrast) judge(adjusted float64, family int, o Options) result.Delta {
 		d.PAdjusted = finite(adjusted)
 	}
 	verdict := stats.Judge(e, adjusted, c.floor, stats.Better(d.Better), options)
+	if verdict == stats.Same && o.busy > 0 {
+		verdict = stats.Unresolved
+	}
 	d.Verdict = string(verdict)
 	if verdict == stats.Unresolved && e.HasInterval {
 		d.Need = stats.Needed(e, family, c.floor, options)

@@ -12,7 +12,7 @@ import (
 func Deltas(cells []result.Cell, trials []result.Trial, o Options) (deltas, null []result.Delta, checks []Check) {
 	b := newBasis(cells, Summarize(result.List(trials)), o)
 	c := b.compareAll()
-	return judged(c.networks, o), judged(c.controls, o), slices.Concat(trialChecks(b.all), c.uneven, c.checks)
+	return judged(c.networks, b.options), judged(c.controls, b.options), slices.Concat(busyChecks(b.all), trialChecks(b.all), c.uneven, c.checks)
 }
 
 func Effects(cells []result.Cell, trials []result.Trial, o Options) []result.Effect {

@@ -76,7 +76,8 @@ func (j Judge) undecided(run result.Run, trials []result.Trial) map[string]bool 
 		return nil
 	}
 	o := j.options(run)
-	run.Deltas = judged(newBasis(run.Cells, Summarize(result.List(trials)), o).compareAll().networks, o)
+	b := newBasis(run.Cells, Summarize(result.List(trials)), o)
+	run.Deltas = judged(b.compareAll().networks, b.options)
 	open := map[string]bool{}
 	for _, a := range Goals(run) {
 		for _, d := range run.Deltas {

@@ -59,7 +59,7 @@ func (j Judge) Conclude(run *result.Run, trials *Summaries) Findings {
 	run.Clients = byClient(b.cells, b.all)
 	run.Splits, run.Replications, run.Correlations = splits(*run, b.all), replications(b.cells, b.all), Correlations(*run)
 	return Findings{
-		Checks: slices.Concat(trialChecks(b.all), c.uneven, c.checks),
+		Checks: slices.Concat(busyChecks(b.all), trialChecks(b.all), c.uneven, c.checks),
 		Claims: b.claims(*run, j.defaults), Advice: Advise(*run, b.directs(*run)),
 	}
 }
@@ -175,6 +175,7 @@ type basis struct {
 func newBasis(cells []result.Cell, trials *Summaries, o Options) *basis {
 	o.quantile = gather.Remembered(stats.StudentQuantile)
 	b := &basis{cells: cells, sets: cellSets(cells), all: batchesOf(cells, trials), options: o, across: acrossStates(cells)}
+	b.options.busy = busyShare(b.all)
 	b.floors = &floors{basis: b, made: map[nullCheck]stats.Estimate{}, nulls: map[floorKey]nulls{}}
 	for i := range b.sets {
 		b.networks += len(b.sets[i].cells)

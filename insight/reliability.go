@@ -51,8 +51,13 @@ func floorKeyOf(t *cellSet, m metric) floorKey {
 func (f *floors) know(made map[nullCheck]stats.Estimate) { maps.Copy(f.made, made) }
 
 // of is the noise floor of a setting in a metric. It is 0 only where no setting of the run was to have an A/A control, as in runs
-// that are imported; where controls were planned and none is usable, it is infinite.
+// that are imported; where controls were planned and none is usable, it is infinite. On a busy machine it is at least busyFloor.
 func (f *floors) of(t *cellSet, m metric) float64 {
+	return max(f.null(t, m), busyFloor(f.basis.options.busy, m))
+}
+
+// null is the floor by the null checks alone.
+func (f *floors) null(t *cellSet, m metric) float64 {
 	if !f.planned() {
 		return 0
 	}
@@ -94,12 +99,12 @@ func (f *floors) check(key floorKey, m metric) nulls {
 	return checks
 }
 
-// written is a floor as deltas give it, nil where there is none.
-func (f *floors) written(floor float64, m metric) *float64 {
+// written is the floor by the null checks as deltas give it, nil where there is none.
+func (f *floors) written(t *cellSet, m metric) *float64 {
 	if !f.planned() {
 		return nil
 	}
-	return m.size(floor)
+	return m.size(f.null(t, m))
 }
 
 // planned says whether any setting of the run was to have an A/A control.

@@ -64,8 +64,9 @@ type summary struct {
 	visit        int      // to a state of the cluster, in which it was measured; 0 for all where states are not compared
 	reference    *summary // the trial of the nodes' own network in the same visit, nil where there is none
 
-	failed       string // why it gave nothing, "" if it did
-	reconfigured bool   // the configuration changed while it was measured
+	otherLoad    float64 // as Trial.OtherLoad
+	failed       string  // why it gave nothing, "" if it did
+	reconfigured bool    // the configuration changed while it was measured
 	path         *result.Path
 	found        []Check // what is wrong with it
 	carry        *result.CarryOver
@@ -106,7 +107,7 @@ func newSummary(index int, t *result.Trial) *summary {
 	b := &t.Bursts
 	s := &summary{
 		index: index, build: t.Build, cell: t.Cell, started: t.Started, lasted: t.Finished.Sub(t.Started),
-		failed: t.Failed, reconfigured: len(t.Changes) > 0, path: t.Path, tail: tail{none: true}, exact: t.Exact,
+		otherLoad: t.OtherLoad, failed: t.Failed, reconfigured: len(t.Changes) > 0, path: t.Path, tail: tail{none: true}, exact: t.Exact,
 		rounds: b.Round, starts: b.Start, spans: b.Span, split: b.Split, level: b.SweepLevel,
 		transactions: t.Transactions, sent: t.Sent, lost: t.Lost, cpu: Spent(*t), moves: len(b.P50) == 0, searched: len(b.NoDrop) > 0,
 		bound: t.Bound, disk: t.Disk, replication: t.Replication, services: t.Services, clients: t.Clients, links: t.Links,

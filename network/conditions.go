@@ -43,13 +43,11 @@ func conditioned(p Plan, t Topology) (Plan, error) {
 // link.
 func linksRefused(p Plan, t Topology) error {
 	why, rated := "", true
-	for _, op := range p.Ops {
-		switch op.(type) {
-		case Card:
-			why, rated = "its packets cross real network cards, not the links of the lab", false
-		case XDPRedirection:
-			why = "its packets go past the queues of the nodes' ports, straight to the driver"
-		}
+	switch {
+	case slices.ContainsFunc(p.Made(), func(m Made) bool { return m.Card }):
+		why, rated = "its packets cross real network cards, not the links of the lab", false
+	case len(Of[XDPRedirection](p.Ops)) > 0:
+		why = "its packets go past the queues of the nodes' ports, straight to the driver"
 	}
 	if why == "" {
 		return nil

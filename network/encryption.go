@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -231,18 +232,10 @@ func association(from, to int) Association {
 
 // betweenNodes lists the protocols of the packets that nodes send to each other: the pods' own where there is no tunnel.
 func (p Plan) betweenNodes() []Protocol {
-	var found []Protocol
-	for _, op := range p.Ops {
-		switch op := op.(type) {
-		case Vxlan, Geneve, UDPTunnel:
-			return []Protocol{UDP}
-		case Tunnel:
-			return []Protocol{op.Protocol()}
-		case Address: // a plan without any tunnel
-			found = []Protocol{TCP, UDP}
-		}
+	if m, wrapped := gather.First(p.Made(), func(m Made) bool { return m.Wraps != 0 }); wrapped {
+		return []Protocol{m.Wraps}
 	}
-	return found
+	return []Protocol{TCP, UDP}
 }
 
 // Crossing says how the packets of pods get from one node to another, which decides how they can be encrypted on the way.

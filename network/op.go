@@ -12,11 +12,13 @@ import (
 	"netdelta/unit"
 )
 
-// Op is one step of a plan. The set is closed: need.go lists all of them. Devices come up when they are made; lo is up from the start.
+// Op is one step of a plan. The set is closed: need.go and made.go list all of them. Devices come up when they are made; lo is up from the start.
 type Op interface {
 	fmt.Stringer
 	// need is what the kernel must have for the operation, needNothing for what every kernel with namespaces has.
 	need() Need
+	// makes are the devices that the operation makes; nil for one that makes none.
+	makes() []Made
 }
 
 // Of lists those operations that are of one type.

@@ -60,13 +60,7 @@ func (p Plan) Part(node int) (Plan, error) {
 
 // isPort says whether an operation makes a node's port: of a card, or of a bond of several.
 func isPort(op Op) bool {
-	switch o := op.(type) {
-	case Uplink:
-		return o.Role == RolePort
-	case Bond:
-		return o.Role == RolePort
-	}
-	return false
+	return op != nil && slices.ContainsFunc(op.makes(), func(m Made) bool { return m.Role == RolePort })
 }
 
 // without is an operation of the underlay without the switch: nil for what is in the switch alone.

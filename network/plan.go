@@ -258,7 +258,5 @@ func (p Plan) Unforeseen(d Device) bool {
 	if !p.Observed || d.In.Kind == SwitchSpace || d.Name == "lo" {
 		return false
 	}
-	return !slices.ContainsFunc(Of[Veth](p.Underlay), func(v Veth) bool { return v.A.Device == d || v.B.Device == d }) &&
-		!slices.ContainsFunc(Of[Bond](p.Underlay), func(b Bond) bool { return b.Device == d }) &&
-		!slices.ContainsFunc(Of[Attach](p.Ops), func(a Attach) bool { return a.Device == d })
+	return !slices.ContainsFunc(p.Made(), func(m Made) bool { return m.Device == d })
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"netdelta/internal/gather"
 	"netdelta/result"
 )
 
@@ -16,6 +17,12 @@ func served(p Plan, t Topology) (Plan, error) {
 	c := t.Conditions
 	if c.Service == "" {
 		return p, nil
+	}
+	if len(Of[JoinSockets](p.Ops)) > 0 {
+		return p, &NotPossibleError{
+			Network: p.Network, Condition: "service=" + c.Service,
+			Why: "it joins sockets by the addresses of their pods, and one that calls a virtual address has another at its far end",
+		}
 	}
 	services := func(client Endpoint) []VirtualAddress { return virtualAddresses(t, p, client, c.Services) }
 	switch c.Service {
@@ -123,10 +130,11 @@ func iptablesServices(in Space, family result.Family, services []VirtualAddress)
 	return IPTables{In: in, Family: family, Table: "nat", Lines: lines}
 }
 
-// ebpfService resolves virtual addresses at the device of each pod, and gives the pods a way to them: where the backend is
-// on the pod's own link, the virtual address is the neighbour that its backend is.
+// ebpfService resolves virtual addresses at the device of each pod, and gives the pods a way to them: where two pods are on
+// one link, a virtual address is the neighbour that its backend is.
 func ebpfService(p Plan, services func(client Endpoint) []VirtualAddress) ([]Op, error) {
 	var ops []Op
+	made := p.Made()
 	for j, e := range p.Pods {
 		if e.In.Kind != PodSpace {
 			return nil, &NotPossibleError{
@@ -139,11 +147,21 @@ func ebpfService(p Plan, services func(client Endpoint) []VirtualAddress) ([]Op,
 		routed := hasDefaultRoute(p, dev)
 		for _, s := range services(e) {
 			k := podWith(p, s.Backend)
-			if k < 0 || k == j || routed && !onLink(p, dev, s.Backend) {
-				continue // no client calls it, or there is a way
+			if k < 0 || k == j {
+				continue // no client calls it
+			}
+			if routed && !onOneBridge(p, dev, Device{p.Pods[k].In, p.Pods[k].Device}) {
+				continue // the gateway knows the way
 			}
 			ops = append(ops, Route{Device: dev, To: alone(s.Virtual)})
-			if hw, ok := macOf(p, Device{p.Pods[k].In, p.Pods[k].Device}); ok {
+			hw, known := macOf(made, Device{p.Pods[k].In, p.Pods[k].Device})
+			if !known {
+				return nil, &NotPossibleError{
+					Network: p.Network, Condition: "service=ebpf",
+					Why: "a virtual address is the neighbour that its backend is, and the plan does not know the MACs of its pods",
+				}
+			}
+			if hw != (MAC{}) {
 				ops = append(ops, Neighbour{Device: dev, Address: s.Virtual, MAC: hw})
 			}
 		}
@@ -151,9 +169,24 @@ func ebpfService(p Plan, services func(client Endpoint) []VirtualAddress) ([]Op,
 	return ops, nil
 }
 
-// onLink tells whether an address is on the link of a device.
-func onLink(p Plan, d Device, a netip.Addr) bool {
-	return slices.ContainsFunc(Of[Address](p.Ops), func(o Address) bool { return o.Device == d && o.Prefix.Bits() < a.BitLen() && o.Prefix.Contains(a) })
+// onOneBridge says whether two pods' devices are joined by one bridge of their node: packets between them don't pass the gateway.
+func onOneBridge(p Plan, a, b Device) bool {
+	bridge := func(d Device) Device {
+		for _, v := range Of[Veth](p.Ops) {
+			end := v.B.Device
+			if v.B.Device == d {
+				end = v.A.Device
+			} else if v.A.Device != d {
+				continue
+			}
+			if e, joined := gather.First(Of[Enslave](p.Ops), func(e Enslave) bool { return e.Device == end }); joined {
+				return Device{e.In, e.Bridge}
+			}
+		}
+		return Device{}
+	}
+	found := bridge(a)
+	return found != Device{} && found == bridge(b)
 }
 
 // podWith is the pod that has an address, -1 if none has.
@@ -166,26 +199,15 @@ func hasDefaultRoute(p Plan, d Device) bool {
 	return slices.ContainsFunc(Of[Route](p.Ops), func(r Route) bool { return r.Device == d && r.To.Bits() == 0 })
 }
 
-// macOf is the MAC that a plan gives to a device; ok is false where it gives none.
-func macOf(p Plan, d Device) (addr MAC, ok bool) {
-	for _, op := range p.all() {
-		switch op := op.(type) {
-		case Veth:
-			if op.A.Device == d {
-				return op.A.MAC, true
-			}
-			if op.B.Device == d {
-				return op.B.MAC, true
-			}
-		case Macvlan:
-			if op.Device == d {
-				return op.MAC, true
-			}
-		case IPVlan:
-			if op.Device == d {
-				return macOf(p, op.Parent)
-			}
-		}
+// macOf is the MAC of a device that a plan makes; known is false where something else chooses it. A device without link addresses has the
+// zero MAC.
+func macOf(made []Made, d Device) (addr MAC, known bool) {
+	m, found := gather.First(made, func(m Made) bool { return m.Device == d })
+	switch {
+	case !found || m.Chosen:
+		return MAC{}, false
+	case m.Shares != Device{}:
+		return macOf(made, m.Shares)
 	}
-	return MAC{}, false
+	return m.MAC, true
 }

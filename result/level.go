@@ -16,6 +16,16 @@ type Level struct {
 	Factor, Value string
 }
 
+// Heading is the level of a condition in a heading: "links of 1Gbit/s". A factor without a label has "policy=nftables:1000".
+func (l Level) Heading() string {
+	for _, d := range shared() {
+		if d.Factor == l.Factor && d.Label != "" {
+			return strings.Replace(d.Label, "%", l.Value, 1)
+		}
+	}
+	return l.String()
+}
+
 // String is the level as a claim writes it: "policy=nftables:1000".
 func (l Level) String() string { return l.Factor + "=" + l.Value }
 

@@ -1,6 +1,9 @@
 package result
 
 import (
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,5 +64,50 @@ func TestLevelsTellNeighboursApart(t *testing.T) {
 		if pair[0].Levels()[0] == pair[1].Levels()[0] {
 			t.Errorf("%+v and %+v are both %s", pair[0], pair[1], pair[0].Levels()[0])
 		}
+	}
+}
+
+// every is a set of conditions with this one in it, at a level that means something.
+func every(t *testing.T, d Parameter) Conditions {
+	t.Helper()
+	p := Params{}
+	set := func(d Parameter) {
+		switch known := d.Known(); {
+		case d.Key == "link.nodes":
+			p = p.With(d, "node0:2x25Gbit/s")
+		case len(known) > 0:
+			p = p.With(d, known[len(known)-1])
+		default:
+			sample, has := map[Kind]any{KindRate: unit.Gbit, KindDuration: time.Millisecond, KindShare: 0.01, KindCount: 2}[d.Kind]
+			if !has {
+				t.Fatalf("%s is of a kind of which this test has no level", d.Key)
+			}
+			p = p.With(d, sample)
+		}
+	}
+	for _, needed := range Parameters() {
+		if needed.Key == d.Needs.Key {
+			set(needed)
+		}
+	}
+	set(d)
+	return p.Conditions
+}
+
+// Each condition that is declared is among the levels that headings, records and errors name, so that none goes unsaid.
+func TestEveryConditionHasItsLevel(t *testing.T) {
+	conditions := 0
+	for _, d := range Parameters() {
+		if !strings.HasPrefix(d.Field, "Conditions.") {
+			continue
+		}
+		conditions++
+		levels := every(t, d).Levels()
+		if !slices.ContainsFunc(levels, func(l Level) bool { return l.Factor == d.Factor }) {
+			t.Errorf("with %s the levels are %v, without %s", d.Key, levels, d.Factor)
+		}
+	}
+	if fields := reflect.TypeFor[Conditions]().NumField(); conditions != fields {
+		t.Errorf("%d conditions are declared, and Conditions has %d fields", conditions, fields)
 	}
 }

@@ -297,9 +297,9 @@ func sockets() []Parameter {
 	}
 }
 
-// condition declares a condition that varies by itself.
-func condition(key string, kind Kind, field, words, unset, says string) Parameter {
-	return Parameter{Key: key, Kind: kind, Field: "Conditions." + field, Words: words, Unset: unset, Factor: key, Says: says}
+// condition declares a condition that varies by itself. Headings name its levels by the label, "" where package words has more to say of them.
+func condition(key string, kind Kind, field, words, unset, label, says string) Parameter {
+	return Parameter{Key: key, Kind: kind, Field: "Conditions." + field, Words: words, Unset: unset, Factor: key, Label: label, Says: says}
 }
 
 // part declares a condition that varies with others.
@@ -309,15 +309,15 @@ func part(key, factor string, kind Kind, field string, most float64, says string
 
 // links are conditions of the links between the nodes, and of the offloads of all devices.
 func links() []Parameter {
-	rate := condition("link.rate", KindRate, "LinkRate", "", "", "Rate limit of each direction of each link between nodes.")
+	rate := condition("link.rate", KindRate, "LinkRate", "", "", "links of %", "Rate limit of each direction of each link between nodes.")
 	rate.Low, rate.High = float64(minRate), float64(maxRate)
-	delay := condition("link.delay", KindDuration, "LinkDelay", "", "0s", "How much later a packet arrives on one way between two nodes: a round trip takes twice as much more.")
+	delay := condition("link.delay", KindDuration, "LinkDelay", "", "0s", "% delay each way", "How much later a packet arrives on one way between two nodes: a round trip takes twice as much more.")
 	delay.High = float64(maxLinkDelay)
-	loss := condition("link.loss", KindShare, "LinkLoss", "", "0%", "Share of packets that get lost on one way between two nodes, up to 50%.")
+	loss := condition("link.loss", KindShare, "LinkLoss", "", "0%", "% loss each way", "Share of packets that get lost on one way between two nodes, up to 50%.")
 	loss.High = maxLinkLoss
 	count := part("link.count", "bond", KindCount, "LinkCount", maxLinkCount, "Links between each node and the switch; several are a bond.")
 	count.Unset = "1"
-	nodes := condition("link.nodes", KindWord, "NodeLinks", "", None,
+	nodes := condition("link.nodes", KindWord, "NodeLinks", "", None, "",
 		"Links of nodes that are not joined as the others are, NODE:[COUNTx]RATE[@DELAY] with a plus between nodes: node0:2x25Gbit/s, where node0 is the client's.")
 	const hashing = "it takes two links (link.count: [2]) and a bond.mode that hashes: 802.3ad, balance-xor or balance-tlb"
 	mode := part("bond.mode", "bond", KindWord, "BondMode", 0, "Mode of the bond, 802.3ad unless it is given.")
@@ -328,10 +328,10 @@ func links() []Parameter {
 	hash.Words = "layer2|layer2+3|layer3+4|encap2+3|encap3+4|vlan+srcmac"
 	return []Parameter{
 		rate, delay, loss, count, nodes, mode, hash,
-		condition("offload.tso", KindSwitch, "TSO", "on|off", "", "TCP segmentation offload of all devices."),
-		condition("offload.gso", KindSwitch, "GSO", "on|off", "", "Generic segmentation offload of all devices."),
-		condition("offload.gro", KindSwitch, "GRO", "on|off", "", "Generic receive offload of all devices."),
-		condition("offload.lro", KindSwitch, "LRO", "on|off", "", "Large receive offload of all devices."),
+		condition("offload.tso", KindSwitch, "TSO", "on|off", "", "TSO %", "TCP segmentation offload of all devices."),
+		condition("offload.gso", KindSwitch, "GSO", "on|off", "", "GSO %", "Generic segmentation offload of all devices."),
+		condition("offload.gro", KindSwitch, "GRO", "on|off", "", "GRO %", "Generic receive offload of all devices."),
+		condition("offload.lro", KindSwitch, "LRO", "on|off", "", "LRO %", "Large receive offload of all devices."),
 	}
 }
 
@@ -344,15 +344,15 @@ func pods() []Parameter {
 	services := part("service.count", "service", KindCount, "Services", maxRules, "Services that there are; 10 unless it is given.")
 	services.Needs = Need{Key: "service", Fix: "say who resolves them: service: [pod, iptables]"}
 	return []Parameter{
-		condition("rps", KindSwitch, "RPS", "on|off", "", "Whether received packets are spread over the processors."),
-		condition("bridge_netfilter", KindSwitch, "BridgeNetfilter", "on|off", "",
+		condition("rps", KindSwitch, "RPS", "on|off", "", "RPS %", "Whether received packets are spread over the processors."),
+		condition("bridge_netfilter", KindSwitch, "BridgeNetfilter", "on|off", "", "bridge netfilter %",
 			"Whether bridges of nodes hand their packets to the firewall of IP (bridge-nf-call-iptables); as in the systems that a network stands for unless it is given."),
-		condition("policy", KindWord, "Policy", "none|iptables|nftables|ebpf|kubernetes", None, "What guards the pods."),
+		condition("policy", KindWord, "Policy", "none|iptables|nftables|ebpf|kubernetes", None, "", "What guards the pods."),
 		rules, admitted,
-		condition("service", KindWord, "Service", "pod|iptables|nftables|ipvs|ebpf", ServicePod, "How the client reaches the server: by the pod's own address, or by a virtual one that something resolves."),
+		condition("service", KindWord, "Service", "pod|iptables|nftables|ipvs|ebpf", ServicePod, "", "How the client reaches the server: by the pod's own address, or by a virtual one that something resolves."),
 		services,
-		condition("from", KindWord, "From", "pod|node", FromPod, "Where the client is: in its pod, or in its node's own namespace."),
-		condition("encryption", KindWord, "Encryption", "none|wireguard|ipsec", None, "What protects packets between nodes."),
-		condition("qos", KindWord, "QoS", "guaranteed|best-effort", None, "The class that pods run in: with processors of their own, or with neighbours that compete for them."),
+		condition("from", KindWord, "From", "pod|node", FromPod, "from the % itself", "Where the client is: in its pod, or in its node's own namespace."),
+		condition("encryption", KindWord, "Encryption", "none|wireguard|ipsec", None, "encrypted by %", "What protects packets between nodes."),
+		condition("qos", KindWord, "QoS", "guaranteed|best-effort", None, "% pods", "The class that pods run in: with processors of their own, or with neighbours that compete for them."),
 	}
 }

@@ -188,6 +188,9 @@ type Trial struct {
 	// ClientCPU and ServerCPU are the processors that the ends were pinned to; -1 is not pinned.
 	ClientCPU int `json:"client_cpu"`
 	ServerCPU int `json:"server_cpu"`
+	// OtherLoad is the share of the processors' time, 0 to 1, that other programs or the hypervisor kept from the workload: read before
+	// the build was measured, while the workload slept.
+	OtherLoad float64 `json:"other_load,omitempty"`
 	// Exact is what the trial counted in a guest whose clock counts instructions; nil elsewhere.
 	Exact *ExactTrial `json:"exact,omitempty"`
 	// Errors are transactions that failed; they are not among Transactions.
@@ -213,6 +216,9 @@ type Trial struct {
 	// Failed says why the trial gave nothing: it then enters no delta.
 	Failed string `json:"failed,omitempty"`
 }
+
+// BusyShare is the least Trial.OtherLoad at which a machine counts as busy.
+const BusyShare = 0.2
 
 // Judgement is what a cell differs by from its baseline, or from itself at another level, and the verdict on it. Bounds are null
 // when there are too few builds for an interval.

@@ -30,6 +30,8 @@ const RunVerb = "guest-run"
 type Request struct {
 	// Study is the study as it is to be run, in the form of a study file: the seed drawn, all that flags say in it.
 	Study string `json:"study"`
+	// Named is the study's Named, which its file does not say.
+	Named bool `json:"named,omitempty"`
 	// Builds is how many builds there are to be, 0 until all is resolved or the time is up.
 	Builds int `json:"builds,omitempty"`
 	// Run and Trials are what a resumed run has measured before.

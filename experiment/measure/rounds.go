@@ -16,6 +16,7 @@ import (
 	"netdelta/experiment/plan"
 	"netdelta/internal/gather"
 	"netdelta/probe/pressure"
+	"netdelta/result"
 	"netdelta/testbed/rpc"
 )
 
@@ -28,6 +29,9 @@ type Rounds struct {
 	swapped  bool      // networks are swapped live, so that a round has one network
 	began    time.Time // the run
 	machines *machineWatch
+	// others is the share of the processors' time that other programs took when that was last read, readOthers when it was.
+	others     float64
+	readOthers time.Time
 	// usual is what rounds are compared with, by the classes of service among their cells and the state of the cluster: neighbours are a
 	// load, and so may be what a state runs on the nodes.
 	usual map[string]*calibration
@@ -52,6 +56,9 @@ type calibration struct {
 // Warm runs each session briefly without a record, since the first burst after a set-up resolves addresses and fills caches, and
 // proves its path meanwhile.
 func (r *Rounds) Warm(ctx context.Context, sessions []*Session) error {
+	if err := r.lookAtOthers(ctx, sessions); err != nil {
+		return err
+	}
 	for _, s := range sessions {
 		if s.Failed != nil {
 			continue
@@ -73,6 +80,39 @@ func (r *Rounds) Warm(ctx context.Context, sessions []*Session) error {
 		return err
 	}
 	return beginAudits(ctx, sessions)
+}
+
+// How long what other programs do is looked at, and how often at most: networks that are swapped are warmed several times a second.
+const (
+	othersSpan  = 100 * time.Millisecond
+	othersEvery = 2 * time.Second
+)
+
+// lookAtOthers reads what other programs do on the machines while nothing is measured. Services of a workload are part of it: where there
+// are some, nothing can be told of others.
+func (r *Rounds) lookAtOthers(ctx context.Context, sessions []*Session) error {
+	if slices.ContainsFunc(sessions, (*Session).HasServices) {
+		return nil
+	}
+	if time.Since(r.readOthers) > othersEvery {
+		if err := r.machines.begin(ctx, sessions); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(othersSpan):
+		}
+		load, err := r.machines.end(ctx)
+		if err != nil {
+			return err
+		}
+		r.others, r.readOthers = load.Others(r.machines.here != nil), time.Now()
+	}
+	for _, s := range sessions {
+		s.others = r.others
+	}
+	return nil
 }
 
 // handle records a burst that failed because a service was unwell; a burst that failed otherwise fails its session, and so does one that
@@ -117,8 +157,9 @@ func (r *Rounds) Run(ctx context.Context, build int, sessions []*Session, round 
 		// The one network or state of this round makes programs wait for processors, or not: only outside causes are a disturbance.
 		load = pressure.Load{Steal: load.Steal, Throttled: load.Throttled, Throttles: load.Throttles}
 	}
-	reason := r.calibrationFor(sessions).judge(load)
+	reason := r.calibrationFor(sessions).judge(load, r.others >= result.BusyShare)
 	for _, s := range sessions {
+		s.steal, s.judged = s.steal+load.Steal, s.judged+1
 		if reason != "" {
 			s.markRound(round, reason)
 		}
@@ -216,10 +257,14 @@ func (r *Rounds) calibrationFor(sessions []*Session) *calibration {
 	return r.usual[key]
 }
 
-// judge calibrates on the first rounds of the run, then gives the reason why a round can't be trusted, or "".
-func (c *calibration) judge(load pressure.Load) string {
-	if c.threshold != nil {
+// judge calibrates on the first rounds that no other programs disturb, then gives the reason why a round can't be trusted, or "". busy
+// says that other programs keep the processors busy also while nothing is measured: what is usual can't be learned then.
+func (c *calibration) judge(load pressure.Load, busy bool) string {
+	switch {
+	case c.threshold != nil:
 		return c.threshold.Disturbed(load)
+	case busy:
+		return ""
 	}
 	c.loads = append(c.loads, load)
 	if len(c.loads) == calibrationRounds {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"netdelta/probe/pressure"
 	"netdelta/result"
 	"netdelta/workload"
 )
@@ -17,6 +18,26 @@ func TestEachStateHasItsOwnUsualLoad(t *testing.T) {
 	first := in("vxlan")
 	if first == in("routes") || first == in("") || first != in("vxlan") {
 		t.Error("states share what is usual, or one has it twice")
+	}
+}
+
+// A load that is there from the start is not what is usual: once it has gone, rounds are judged by what is.
+func TestNothingIsLearnedWhileOthersKeepTheProcessorsBusy(t *testing.T) {
+	c, loaded, quiet := &calibration{}, pressure.Load{Waiting: 0.9}, pressure.Load{Waiting: 0.01}
+	for range 2 * calibrationRounds {
+		c.judge(loaded, true)
+	}
+	if c.threshold != nil {
+		t.Fatal("the load of others counts as usual")
+	}
+	for range calibrationRounds {
+		c.judge(quiet, false)
+	}
+	if reason := c.judge(loaded, true); reason != pressure.ReasonPressure {
+		t.Errorf("the load of others is %q, want %q", reason, pressure.ReasonPressure)
+	}
+	if reason := c.judge(quiet, false); reason != "" {
+		t.Errorf("a quiet round is %q", reason)
 	}
 }
 

@@ -47,6 +47,9 @@ type Session struct {
 	patience time.Time    // until when the first connection is retried
 	broken   bool         // the connection was lost with a service
 	silent   bool         // nothing came back in the first bursts
+	others   float64      // the share of the processors' time that other programs took before the first round
+	steal    float64      // the sum of what the hypervisor took in each of the judged rounds
+	judged   int
 
 	started time.Time
 	recorder
@@ -330,6 +333,10 @@ func (s *Session) trial(ctx context.Context, build int, moved map[testbed.Testbe
 	t := result.Trial{
 		Schema: result.Schema, Cell: s.Cell.ID, Role: s.Cell.Role, Build: build,
 		Started: s.started, Bursts: s.bursts, Path: s.path, Links: s.links.use(), Changes: s.changes, Drops: s.drops, ClientCPU: s.cpus.client, ServerCPU: s.cpus.server,
+	}
+	t.OtherLoad = s.others
+	if s.judged > 0 {
+		t.OtherLoad = max(t.OtherLoad, s.steal/float64(s.judged))
 	}
 	keep := func(err error) { s.Failed = cmp.Or(s.Failed, err) }
 	if s.Failed == nil {

@@ -212,6 +212,9 @@ type Rules struct {
 	MaxBuilds int
 	// Ground names what a run is on: "the cluster"; "" is this machine.
 	Ground string
+	// Named says that the user named the workloads: each is measured in its first combination of parameters, if only in MinBuilds builds,
+	// before the budget is spent on anything else.
+	Named bool
 	// Seed determines the order of the states.
 	Seed uint64
 	// Claimed are the IDs of the cells that the study's claims are judged by: loads with one of them are the last to be left out.

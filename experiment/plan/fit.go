@@ -58,7 +58,8 @@ func bySetting(c result.Cell) load { return load{c.Workload, c.Params} }
 
 // Fit chooses the cells that the budget holds. All networks and placements are kept, and all levels of what leaves the
 // load as it is (result.Factors); of each workload's other parameters the first combination is taken, then the last, then
-// those between, one workload after the other, as long as the planned builds with the least number of rounds fit. Where not
+// those between, one workload after the other, as long as the planned builds with the least number of rounds fit. The first
+// combination of each workload that the user named needs the least number of builds only. Where not
 // even one combination fits under all levels, each level is chosen by itself in the same way. The smallest subset is one
 // combination on all networks, in the least number of builds; when not even that fits, the error is a *BudgetError.
 func Fit(cells []result.Cell, costs Costs, rules Rules) (Fitted, error) {
@@ -77,8 +78,10 @@ func fit(cells []result.Cell, key loadOf, costs Costs, rules Rules) (Fitted, err
 	for i, l := range loads {
 		more := kept.with(of[l])
 		builds := rules.Builds
-		if i == 0 {
+		if i == 0 || rules.named(l, loads[:i]) {
 			builds = rules.MinBuilds
+		}
+		if i == 0 {
 			if least := more.in(builds); least > rules.Budget {
 				return Fitted{}, &BudgetError{
 					Budget: rules.Budget, Least: roundUp(least), Cells: len(of[l]), Builds: builds, Rounds: rules.rounds(),
@@ -99,6 +102,11 @@ func fit(cells []result.Cell, key loadOf, costs Costs, rules Rules) (Fitted, err
 	}
 	f.Note = note(loads, of, chosen, measured, rules.Budget, f.Whole)
 	return f, nil
+}
+
+// named says whether a load is the first of a workload that the user named. before are the loads before it.
+func (r Rules) named(l load, before []load) bool {
+	return r.Named && !slices.ContainsFunc(before, func(b load) bool { return b.workload == l.workload })
 }
 
 // Another is a *BudgetError where the budget does not hold another build of the cells of a run that goes on.

@@ -140,6 +140,27 @@ func TestFitChoosesByBudget(t *testing.T) {
 	}
 }
 
+// Of two workloads that the user named both are measured, where the budget holds the planned builds of one alone. Of a study's own
+// workloads, the others are left out.
+func TestFitMeasuresWhatTheUserNames(t *testing.T) {
+	s := builtin(t, "latency")
+	for _, named := range []bool{true, false} {
+		rules := plan.RulesOf(s.Design)
+		rules.Named = named
+		f, err := plan.Fit(plan.Expand(s), costs(), rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := map[string]bool{}
+		for _, c := range plan.Measured(f.Cells) {
+			kept[c.Workload] = true
+		}
+		if !kept["tcp-rr"] || kept["udp-rr"] != named {
+			t.Errorf("workloads named: %v; kept %v", named, kept)
+		}
+	}
+}
+
 // What is started once is charged once, and only for what is chosen: clusters of loads that the budget leaves out take none of it.
 func TestFitChargesWhatIsChosen(t *testing.T) {
 	s := builtin(t, "latency")

@@ -35,14 +35,16 @@ func (s *Scheduler) shed(now time.Duration) {
 	if s.rules.Rounds > 0 && !s.rules.OnePass || s.rules.MaxBuilds > 0 {
 		// The study asks for so many rounds or builds. What came in goes again where its first builds say that there is no time for it.
 		if in := s.inLater(); len(in) > 0 && s.done == s.base+s.states {
-			s.leave(now, s.leaveOut(now, append([]leftOut{{}}, in...)))
+			s.leave(now, s.leaveOut(now, append([]leftOut{{}}, in...), 1))
 		}
 		return
 	}
 	s.fewerRounds(now, s.rules.MinRounds*2/3)
-	out := s.leaveOut(now, s.loads())
+	loads, named := s.loads()
+	out := s.leaveOut(now, loads, named)
 	if !s.fitting(now) {
-		out = append(out, s.leaveOut(now, s.settings())...)
+		settings, stay := s.settings()
+		out = append(out, s.leaveOut(now, settings, stay)...)
 	}
 	s.fewerRounds(now, leastRounds)
 	s.leave(now, out)
@@ -132,28 +134,40 @@ type leftOut struct {
 	cells []string
 }
 
-// loads are the loads that are measured still, the first the most important. What came in later is the least.
-func (s *Scheduler) loads() (all []leftOut) {
+// loads are the loads that are measured still, the first the most important, and how many of them stay: the first one, and of each workload
+// that the user named the first. What came in later is the least.
+func (s *Scheduler) loads() (all []leftOut, stay int) {
 	in := func(c result.Cell) bool { return slices.Contains(s.out.In, c.ID) }
 	loads, of := s.rules.inTurn(slices.DeleteFunc(s.without(s.cells), in), byWorkload)
-	for _, l := range loads {
+	for i, l := range loads {
+		if s.rules.named(l, loads[:i]) {
+			stay++
+		}
 		all = append(all, leftOut{Describe(l.workload, l.params), ids(of[l])})
 	}
-	return append(all, s.inLater()...)
+	return append(all, s.inLater()...), max(stay, 1)
 }
 
 // settings are the settings that are measured still, in the order of the study, those across nodes first: that is where most networks differ.
-func (s *Scheduler) settings() (all []leftOut) {
+// So many of them stay: the first one or, before all others, the first of each workload that the user named.
+func (s *Scheduler) settings() (all []leftOut, stay int) {
 	cells := s.without(s.cells)
+	var first []string // workloads
 	for _, across := range []bool{true, false} {
 		for _, at := range result.Settings(cells) {
 			if (at.Placement == result.CrossNode) == across {
 				mine := slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return c.Setting() != at })
-				all = append(all, leftOut{called(at), ids(mine)})
+				l := leftOut{called(at), ids(mine)}
+				if s.rules.Named && !slices.Contains(first, at.Workload) {
+					all = slices.Insert(all, len(first), l)
+					first = append(first, at.Workload)
+					continue
+				}
+				all = append(all, l)
 			}
 		}
 	}
-	return all
+	return all, max(len(first), 1)
 }
 
 // called names a setting for people: "tcp-rr 300B waking across nodes".
@@ -169,24 +183,24 @@ func called(at result.Setting) string {
 	return Describe(at.Workload, at.Params) + " " + where
 }
 
-// leaveOut leaves out some of several, the last first, until the others fit or one is left. Small ones that were left out before an
-// expensive one come back if they can.
-func (s *Scheduler) leaveOut(now time.Duration, of []leftOut) (out []leftOut) {
-	for len(of) > 1 && !s.fitting(now) {
+// leaveOut leaves out some of several, the last first, until the others fit or so many are left as stay. Small ones that were left out
+// before an expensive one come back if they can.
+func (s *Scheduler) leaveOut(now time.Duration, of []leftOut, stay int) (out []leftOut) {
+	for len(of) > stay && !s.fitting(now) {
 		last := of[len(of)-1]
 		of = of[:len(of)-1]
 		s.drop(last.cells, true)
 		out = append(out, last)
 	}
-	var stay []leftOut
+	var left []leftOut
 	for _, l := range slices.Backward(out) {
 		s.drop(l.cells, false)
 		if !s.fitting(now) {
 			s.drop(l.cells, true)
-			stay = append(stay, l)
+			left = append(left, l)
 		}
 	}
-	return stay
+	return left
 }
 
 // ids are the cells' IDs.

@@ -11,6 +11,33 @@ import (
 	"netdelta/result"
 )
 
+// A slow machine leaves out neither of two workloads that the user named, however few builds that leaves each.
+func TestSlowMachineKeepsWhatTheUserNames(t *testing.T) {
+	cells := settings(4, 3)
+	for i := range cells {
+		if cells[i].Params.Connections > 2 {
+			cells[i].Workload = "udp-rr"
+		}
+	}
+	of := rules(time.Minute)
+	of.Named = true
+	w := &world{burst: 300 * time.Millisecond, perCell: 40 * time.Millisecond, ahead: true} // 7 and 10 were guessed
+	s := plan.NewScheduler(cells, of, costs())
+	w.run(t, s)
+	builds := map[string]int{}
+	for _, c := range cells {
+		builds[c.Workload] = max(builds[c.Workload], w.builds[c.ID])
+	}
+	if len(s.Shed().Cells) == 0 || len(builds) != 2 {
+		t.Fatalf("left out %d cells of %d workloads: the test shows nothing", len(s.Shed().Cells), len(builds))
+	}
+	for workload, n := range builds {
+		if n == 0 {
+			t.Errorf("%s was not measured: %v", workload, builds)
+		}
+	}
+}
+
 // A machine that is many times slower than was guessed gives up loads, those that were chosen last first, so that what is left
 // has its intervals within the budget.
 func TestSlowMachineGivesUpLoads(t *testing.T) {

@@ -157,7 +157,7 @@ func (s *Session) requested(ctx context.Context, r guest.Request, known study.Kn
 	if s.Study, err = study.Parse("the study", []byte(r.Study), known); err != nil {
 		return config, err
 	}
-	s.Builds = r.Builds
+	s.Study.Named, s.Builds = r.Named, r.Builds
 	if r.Run != nil {
 		s.cells = r.Run.Cells
 	}

@@ -276,7 +276,7 @@ func (s *Session) request() (guest.Request, error) {
 	if err != nil {
 		return guest.Request{}, err
 	}
-	r := guest.Request{Study: string(text), Builds: s.Builds}
+	r := guest.Request{Study: string(text), Named: s.Study.Named, Builds: s.Builds}
 	if s.Resume == "" {
 		return r, nil
 	}

@@ -68,7 +68,7 @@ func (s *Study) Override(o Overrides, known Known) (*Study, error) {
 	}
 	if len(o.Workloads) > 0 {
 		set("workloads", "--workloads")
-		n.Workloads = s.pick(trimmed(o.Workloads))
+		n.Named, n.Workloads = true, s.pick(trimmed(o.Workloads))
 		n.ask(s)
 	}
 	if len(o.Placement) > 0 {

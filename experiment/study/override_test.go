@@ -42,6 +42,7 @@ func TestOverride(t *testing.T) {
 	want.Networks = []string{"host", "vxlan", "macvlan"} // the baseline takes part though it is not named
 	want.Workloads = []study.Workload{{Name: "tcp-crr"}, {Name: "tcp-rr", Levels: study.Levels{"message": {unit.Bytes(300), unit.Bytes(500), unit.Bytes(1024), unit.Bytes(2048), unit.Bytes(65536)}}},
 		{Name: "tcp-rr", Levels: study.Levels{"message": {unit.Bytes(300)}, "regime": {"waking"}}}}
+	want.Named = true
 	want.Placement = []result.Placement{result.CrossNode}
 	want.Design.TimeBudget, want.Design.Builds, want.Design.Blocks, want.Design.Seed = 15*time.Minute, 8, 7, 5
 	want.Testbed.Link.MTU, want.Factors = 9000, study.Levels{"mtu": {unit.Bytes(1500), unit.Bytes(9000)}}
@@ -51,6 +52,7 @@ func TestOverride(t *testing.T) {
 	if d := cmp.Diff(before, s); d != "" {
 		t.Errorf("the study itself was changed: %s", d)
 	}
+	got.Named = false // a file does not say it
 	again(t, got)
 }
 

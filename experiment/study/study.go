@@ -24,6 +24,8 @@ type Study struct {
 	Changes   []testbed.Change
 	Placement []result.Placement
 	Workloads []Workload
+	// Named says that the user named the workloads by a flag, in place of the study's own.
+	Named bool
 	// Factors are levels that every workload is measured at.
 	Factors Levels
 	// Parameters are all that can have levels, with those that the known workloads declare; nil takes what all have.

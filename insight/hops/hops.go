@@ -24,6 +24,12 @@ type Way struct {
 	Untraced float64 `json:"untraced_ns"`
 	Traced   float64 `json:"traced_ns"`
 	Sum      float64 `json:"sum_ns"`
+	// UntracedBuilds are the medians of builds that Untraced is the mean of.
+	UntracedBuilds []float64 `json:"untraced_builds_ns,omitempty"`
+	// Run is the round trip of the run that the hops explain, in nanoseconds, and RunError half of the interval of what it is more than the
+	// baseline's; 0 where there is none.
+	Run      float64 `json:"run_ns,omitempty"`
+	RunError float64 `json:"run_error_ns,omitempty"`
 	// Cost is what noting an event takes, in nanoseconds; Events is how many a transaction has.
 	Cost   float64 `json:"cost_ns"`
 	Events int     `json:"events"`
@@ -110,6 +116,7 @@ func WayOf(c tracing.Cell) Way {
 		w.Builds++
 		w.Transactions += len(b.Request[0].Times)
 	}
+	w.UntracedBuilds = untraced
 	w.Untraced, w.Traced, w.Cost, w.Events = stats.Mean(untraced), stats.Mean(traced), stats.Mean(costs), first.Events
 	w.Outliers = explain(c)
 	w.Request, w.Response = request.times(w.Untraced), response.times(w.Untraced)

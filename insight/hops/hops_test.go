@@ -111,3 +111,56 @@ func TestConclude(t *testing.T) {
 		t.Errorf("a network differs from itself by %+v", d)
 	}
 }
+
+// Hops are in doubt where they do not add up to the round trip, where the run had another one, and where two differences of the same
+// networks are apart.
+func TestFindDoubt(t *testing.T) {
+	way := func(network string, untraced, sum, run float64) hops.Way {
+		hop := hops.HopTime{Step: "socket", P50: sum, Builds: []float64{sum, sum, sum}}
+		return hops.Way{
+			Network: network, Untraced: untraced, UntracedBuilds: []float64{untraced - 10, untraced, untraced + 10}, Sum: sum, Run: run, Events: 8,
+			Request: []hops.HopTime{hop},
+		}
+	}
+	stamped := way("bridge", 20_000, 12_000, 18_000)
+	stamped.Stamped = true
+	for name, c := range map[string]struct {
+		ways  []hops.Way
+		doubt bool
+		of    hops.Doubt
+	}{
+		"all agree":                {[]hops.Way{way("host", 19_800, 19_500, 15_900), way("bridge", 21_700, 21_400, 17_600)}, false, hops.Doubt{}},
+		"no run":                   {[]hops.Way{way("host", 19_800, 19_500, 0), way("bridge", 21_700, 21_400, 0)}, false, hops.Doubt{}},
+		"they don't add up":        {[]hops.Way{way("bridge", 21_700, 20_270, 0)}, true, hops.Doubt{Network: "bridge", Traced: 20_270, Measured: 21_700}},
+		"nothing was traced":       {[]hops.Way{way("bridge", math.NaN(), math.NaN(), 0)}, true, hops.Doubt{Network: "bridge"}},
+		"another level in the run": {[]hops.Way{way("bridge", 40_000, 39_500, 17_500)}, true, hops.Doubt{Network: "bridge", Run: true, Traced: 40_000, Measured: 17_500}},
+		"less than without tracing": {[]hops.Way{way("routed", 21_400, 22_200, 0), way("vxlan", 23_700, 22_974, 0)}, true,
+			hops.Doubt{Network: "vxlan", Base: "routed", Traced: 774, Measured: 2300}},
+		"another difference in the run": {[]hops.Way{way("host", 19_800, 19_500, 16_000), way("bridge", 21_700, 21_400, 21_000)}, true,
+			hops.Doubt{Network: "bridge", Base: "host", Run: true, Traced: 1900, Measured: 5000}},
+		"stamps of sockets": {[]hops.Way{stamped}, false, hops.Doubt{}},
+	} {
+		d, found := hops.FindDoubt(c.ways)
+		if found != c.doubt || d.Network != c.of.Network || d.Base != c.of.Base || d.Run != c.of.Run ||
+			!math.IsNaN(d.Traced) && (math.Abs(d.Traced-c.of.Traced) > 1 || math.Abs(d.Measured-c.of.Measured) > 1) {
+			t.Errorf("%s: %v, %+v; want %v, %+v", name, found, d, c.doubt, c.of)
+		}
+	}
+}
+
+// The run's figures are those of the same cell, and of the baseline's from any delta of the setting.
+func TestInRun(t *testing.T) {
+	low, high := 1400.0, 1600.0
+	cell := result.Cell{ID: "bridge", Network: "bridge", Workload: "tcp-rr", Role: result.RoleCell}
+	deltas := []result.Delta{
+		{Cell: "bridge", Setting: cell.Setting(), Metric: "mean", Value: 1, BaselineValue: 2},
+		{Cell: "bridge", Setting: cell.Setting(), Metric: "p50", Value: 9500, BaselineValue: 8000, Judgement: result.Judgement{DifferenceLow: &low, DifferenceHigh: &high}},
+	}
+	var bridge, host, other hops.Way
+	bridge.InRun(cell, deltas)
+	host.InRun(result.Cell{ID: "host", Network: "host", Workload: "tcp-rr", Role: result.RoleBaseline}, deltas)
+	other.InRun(result.Cell{ID: "bridge/udp", Network: "bridge", Workload: "udp-rr", Role: result.RoleBaseline}, deltas)
+	if bridge.Run != 9500 || bridge.RunError != 100 || host.Run != 8000 || other.Run != 0 {
+		t.Errorf("bridge %g and %g, host %g, another workload %g", bridge.Run, bridge.RunError, host.Run, other.Run)
+	}
+}

@@ -20,9 +20,39 @@ import (
 )
 
 // Run puts a network to the test under each version of IP: two nodes with two pods each, first as pods that come and go
-// with the network, then as pods that outlive it.
+// with the network, then as pods that outlive it. Then it does so under each of Conditions that the network does not refuse.
 func Run(t *testing.T, driver testbed.Provider, n network.Network) {
 	RunUnder(t, driver, n, result.Conditions{})
+	for _, c := range Conditions() {
+		t.Run(fmt.Sprint(n.Name, c.Levels()), func(t *testing.T) {
+			if !alone(n) {
+				t.Parallel()
+			}
+			if !short(n, c) {
+				require.Long(t)
+			}
+			RunUnder(t, driver, n, c)
+		})
+	}
+}
+
+// Conditions are those under which packets take another way, or are changed on it: what a network has to be built for.
+func Conditions() []result.Conditions {
+	var all []result.Conditions
+	for _, policy := range []string{result.PolicyIPTables, result.PolicyNFTables, result.PolicyEBPF} {
+		all = append(all, result.Conditions{Policy: policy, PolicyRules: 300})
+	}
+	for _, service := range []string{result.ServiceIPTables, result.ServiceNFTables, result.ServiceIPVS, result.ServiceEBPF} {
+		all = append(all, result.Conditions{Service: service, Services: 100})
+	}
+	return append(all, result.Conditions{From: result.FromNode},
+		result.Conditions{Encryption: result.WireGuard}, result.Conditions{Encryption: result.IPsec})
+}
+
+// short says whether a network is put to the test under these conditions in short tests, too: one network of each way to attach pods,
+// and under what a network has a part of its own for, each.
+func short(n network.Network, c result.Conditions) bool {
+	return c.From != "" || c.Encryption != "" || slices.Contains([]string{"host", "bridge-nat", "macvlan", "routed", "vxlan"}, n.Name)
 }
 
 // RunUnder is Run under conditions. A network that can't be had under them anywhere passes.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,9 +17,60 @@ import (
 	"netdelta/internal/procfile"
 )
 
+// limited is a control group that limits processor time.
+type limited struct {
+	machine.ControlGroup
+	stat        *procfile.File // cpu.stat; nil once it can't be read any more
+	known       bool           // first and last
+	first, last throttling
+}
+
+// Quota is a limit on processor time that stopped this process.
+type Quota struct {
+	// File holds the limit, and Processors is what it allows; 0 where that can't be read.
+	File       string
+	Processors float64
+	// Times is how often the process was stopped since the first sample, and Span for how long, summed over the processors.
+	Times int64
+	Span  time.Duration
+}
+
+// Quotas are the limits on processor time that stopped this process between the first sample and the last one.
+func (r *Reader) Quotas() []Quota {
+	var all []Quota
+	for _, g := range r.groups {
+		q := Quota{Times: g.last.times - g.first.times, Span: g.last.span - g.first.span}
+		if q.Times > 0 {
+			q.File, q.Processors = limitOf(g.ControlGroup)
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+// limitOf is the file that limits the processor time of a control group, and how many processors it allows; 0 where it can't be read.
+func limitOf(g machine.ControlGroup) (file string, processors float64) {
+	var quota, period float64
+	if g.Unified {
+		file = filepath.Join(g.Dir, "cpu.max")
+		text, _ := os.ReadFile(file)
+		_, _ = fmt.Sscan(string(text), &quota, &period)
+	} else {
+		file = filepath.Join(g.Dir, "cpu.cfs_quota_us")
+		text, _ := os.ReadFile(file)
+		_, _ = fmt.Sscan(string(text), &quota)
+		text, _ = os.ReadFile(filepath.Join(g.Dir, "cpu.cfs_period_us"))
+		_, _ = fmt.Sscan(string(text), &period)
+	}
+	if quota <= 0 || period <= 0 {
+		return file, 0
+	}
+	return file, quota / period
+}
+
 // openGroups opens cpu.stat of this process's control group and of all above it, in each hierarchy that limits processor time:
 // a limit stops all below it, and is counted where it was set. There are none where control groups are not to be seen.
-func openGroups(root string) ([]*procfile.File, error) {
+func openGroups(root string) ([]limited, error) {
 	proc, err := procfs.NewFS(root)
 	if err != nil {
 		return nil, err
@@ -41,12 +93,12 @@ func openGroups(root string) ([]*procfile.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding this process's control groups: %w", err)
 	}
-	var open []*procfile.File
+	var open []limited
 	for _, g := range machine.ControlGroups(groups, mounts, "cpu") {
 		c, err := openCounters(filepath.Join(g.Dir, "cpu.stat"))
 		if err != nil {
 			for _, o := range open {
-				err = errors.Join(err, o.Close())
+				err = errors.Join(err, o.stat.Close())
 			}
 			return nil, err
 		}
@@ -55,7 +107,7 @@ func openGroups(root string) ([]*procfile.File, error) {
 		}
 		// The topmost group of version 2 has a cpu.stat, but no limit.
 		if text, err := c.Read(); err == nil && bytes.Contains(text, []byte("nr_throttled")) {
-			open = append(open, c)
+			open = append(open, limited{ControlGroup: g, stat: c})
 		} else if err := c.Close(); err != nil {
 			return nil, err
 		}

@@ -13,7 +13,8 @@
 //   - how often and how long the control groups of this process were throttled, because a limit on processor time (a quota, as
 //     of a container) was used up: cpu.stat of both versions of cgroups.
 //
-// What is usual is found out at the start of a run (Calibrate): the experiment itself is a load.
+// What is usual is found out at the start of a run (Calibrate): the experiment itself is a load. What the machine does without the
+// experiment is read while nothing is measured (Load.Others).
 package pressure
 
 import (
@@ -42,7 +43,7 @@ type Reader struct {
 	stat     *procstat.Reader
 	psi      *procfile.File // nil where the kernel has none
 	schedule *procfile.File // nil where the kernel has none
-	groups   []*procfile.File
+	groups   []limited
 }
 
 // NewReader reads from the proc file system at root ("/proc"), for the given processors; no processor means all. What the
@@ -68,7 +69,7 @@ func NewReader(root string, cpus []int) (*Reader, error) {
 // Close closes the kernel's files.
 func (r *Reader) Close() error {
 	errs := []error{r.stat.Close()}
-	for _, c := range append([]*procfile.File{r.psi, r.schedule}, r.groups...) {
+	for _, c := range append([]*procfile.File{r.psi, r.schedule}, gather.Each(r.groups, func(g limited) *procfile.File { return g.stat })...) {
 		if c != nil {
 			errs = append(errs, c.Close())
 		}
@@ -159,20 +160,25 @@ func (s *Sample) addSchedule(text []byte, cpus []int) (err error) {
 // readGroups sums the throttling of the control groups. One that can't be read any more has been removed, and this process
 // moved to another.
 func (r *Reader) readGroups() (sum throttling, err error) {
-	for i, g := range r.groups {
-		if g == nil {
+	for i := range r.groups {
+		g := &r.groups[i]
+		if g.stat == nil {
 			continue
 		}
-		text, err := g.Read()
+		text, err := g.stat.Read()
 		if err != nil {
-			r.groups[i] = nil
-			_ = g.Close() // it was only read
+			_ = g.stat.Close() // it was only read
+			g.stat = nil
 			continue
 		}
 		t, err := parseThrottling(text)
 		if err != nil {
 			return throttling{}, fmt.Errorf("the control group's limit: %w", err)
 		}
+		if !g.known {
+			g.known, g.first = true, t
+		}
+		g.last = t
 		sum.times += t.times
 		sum.span += t.span
 	}
@@ -185,6 +191,8 @@ type Load struct {
 	Waiting float64 // some task waited for a processor: 0 to 1
 	Steal   float64 // the hypervisor ran something else: 0 to 1
 	Softirq float64 // soft interrupts, on the watched processors: 0 to 1
+	// Busy is the share of the watched processors' time in which they ran something or the hypervisor did: 0 to 1.
+	Busy float64
 	// Samples is how many ticks there were for Softirq to be counted in, which most kernels do by looking at each tick what
 	// is running; zero where it is exact.
 	Samples float64
@@ -210,6 +218,7 @@ func (s Sample) Since(earlier Sample) Load {
 		Waiting:   (s.waiting - earlier.waiting).Seconds() / span,
 		Steal:     (s.times.Steal - earlier.times.Steal).Seconds() / cpuSpan,
 		Softirq:   (s.times.Softirq - earlier.times.Softirq).Seconds() / cpuSpan,
+		Busy:      min(max((s.times.Busy-earlier.times.Busy).Seconds()/cpuSpan, 0), 1),
 		Samples:   cpuSpan / procfile.Tick.Seconds(),
 		Queue:     (s.queued - earlier.queued).Seconds() / cpuSpan,
 		Throttled: max((s.limits.span-earlier.limits.span).Seconds()/span, 0),
@@ -219,6 +228,16 @@ func (s Sample) Since(earlier Sample) Load {
 		l.Ready = float64(s.times.Running+earlier.times.Running) / 2
 	}
 	return l
+}
+
+// Others is what other programs did in a span in which nothing was measured: the share of the time in which they kept the
+// processors from a workload, 0 to 1. A workload that is pinned to the watched processors meets whatever runs there; one that
+// is not goes to a processor that is free, and has to wait only where others wait too.
+func (l Load) Others(pinned bool) float64 {
+	if pinned {
+		return l.Busy
+	}
+	return min(max(l.Waiting, l.Steal), 1)
 }
 
 // SampleOf is a sample of another machine, of all its processors, from what was read there. Two samples can only be held against
@@ -255,7 +274,7 @@ func Worst(loads []Load) Load {
 		}
 		worst = Load{
 			Waiting: max(worst.Waiting, l.Waiting), Steal: max(worst.Steal, l.Steal), Softirq: max(worst.Softirq, l.Softirq),
-			Samples: min(worst.Samples, l.Samples), Queue: max(worst.Queue, l.Queue), Ready: max(worst.Ready, l.Ready),
+			Busy: max(worst.Busy, l.Busy), Samples: min(worst.Samples, l.Samples), Queue: max(worst.Queue, l.Queue), Ready: max(worst.Ready, l.Ready),
 			Throttled: max(worst.Throttled, l.Throttled), Throttles: max(worst.Throttles, l.Throttles),
 		}
 	}
@@ -293,8 +312,8 @@ type Threshold struct {
 	waiting, steal, softirq, queue, ready, throttled, throttles float64
 }
 
-// Calibrate sets the threshold from spans measured at the start of a run. A machine that is busy from the start has a high
-// threshold: its noise is then in every interval, where it belongs.
+// Calibrate sets the threshold from spans measured at the start of a run, while no other program kept the processors busy: a
+// load that is there from the start would count as usual.
 func Calibrate(loads []Load) Threshold {
 	limit := func(pick func(Load) float64, floor float64) float64 {
 		values := gather.Each(loads, pick)

@@ -84,6 +84,32 @@ func TestLoadIsOfTheWatchedProcessors(t *testing.T) {
 	}
 }
 
+// Where nothing is measured, a pinned workload's processors are busy with what others run there; one that is not pinned is kept
+// waiting only as others are.
+func TestOthers(t *testing.T) {
+	m := newMachine(t)
+	stat := func(user int) {
+		m.write("stat", fmt.Sprintf("cpu0 %d 0 100 1000 0 0 0 0 0 0\nprocs_running 1\n", user))
+	}
+	stat(100)
+	m.write("pressure/cpu", "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")
+	r := m.reader(0)
+	first := m.read(r)
+	m.now = m.now.Add(time.Second)
+	stat(175)
+	m.write("pressure/cpu", "some avg10=0.00 avg60=0.00 avg300=0.00 total=100000\n")
+	load := m.read(r).Since(first)
+	if got := load.Others(true); math.Abs(got-0.75) > 1e-9 {
+		t.Errorf("others keep a pinned workload from %g of the time, want 0.75", got)
+	}
+	if got := load.Others(false); math.Abs(got-0.1) > 1e-9 {
+		t.Errorf("others keep a workload that is not pinned from %g of the time, want 0.1", got)
+	}
+	if worst := Worst([]Load{{Busy: 0.1}, load, {}}); worst.Busy != load.Busy {
+		t.Errorf("the busiest machine is busy for %g of the time, want %g", worst.Busy, load.Busy)
+	}
+}
+
 // queues writes what tasks have waited on each of the two processors, in nanoseconds.
 func (m *counted) queues(waited [2]int) {
 	text := "version 15\ntimestamp 4294892\n"

@@ -52,7 +52,11 @@ func beThrottled() error {
 		return err
 	}
 	l := after.Since(before)
-	_, err = fmt.Printf("%g %g\n", l.Throttles, l.Throttled)
+	q := Quota{File: "none"}
+	for _, q = range r.Quotas() {
+		break // the process's own group comes first
+	}
+	_, err = fmt.Printf("%g %g %s %g %d\n", l.Throttles, l.Throttled, q.File, q.Processors, q.Times)
 	return err
 }
 
@@ -121,12 +125,17 @@ func TestRealThrottling(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	var times, share float64
-	if _, err := fmt.Sscan(out.String(), &times, &share); err != nil {
+	var times, share, processors float64
+	var file string
+	var stops int
+	if _, err := fmt.Sscan(out.String(), &times, &share, &file, &processors, &stops); err != nil {
 		t.Fatalf("%q: %v", out.String(), err)
 	}
 	if times < 1 || share < 0.3 {
 		t.Errorf("a process that may use a hundredth of a processor was throttled %g times, for %.0f%% of the time", times, 100*share)
+	}
+	if filepath.Dir(file) != dir || processors != 0.01 || stops < 1 {
+		t.Errorf("the limit is said to be %g processors in %s, which stopped it %d times", processors, file, stops)
 	}
 	if reason := Calibrate(make([]Load, 5)).Disturbed(Load{Throttles: times, Throttled: share}); reason != ReasonThrottled {
 		t.Errorf("its span counts as %q", reason)

@@ -21,6 +21,7 @@ import (
 type Times struct {
 	Softirq time.Duration // in soft interrupts, ksoftirqd's with them where the kernel tells interrupts' time from threads'
 	Steal   time.Duration // in which the hypervisor ran something else
+	Busy    time.Duration // in which they ran something, or the hypervisor did
 	Idle    time.Duration // in which they had nothing to run, waiting for a disk or not
 	// Processors is how many of those asked for there are.
 	Processors int
@@ -97,13 +98,17 @@ func (t *Times) add(columns []byte) error {
 		if !ok || ticks > int(math.MaxInt64/procfile.Tick) {
 			return fmt.Errorf("column %d is %q: not a number of ticks", place+1, column)
 		}
+		spent := time.Duration(ticks) * procfile.Tick
 		switch place {
 		case placeIdle, placeWaiting:
-			t.Idle += time.Duration(ticks) * procfile.Tick
+			t.Idle += spent
 		case placeSoftirq:
-			t.Softirq += time.Duration(ticks) * procfile.Tick
+			t.Softirq += spent
 		case placeSteal:
-			t.Steal += time.Duration(ticks) * procfile.Tick
+			t.Steal += spent
+		}
+		if place != placeIdle && place != placeWaiting && place <= placeSteal { // guests' time, behind these, is in user time
+			t.Busy += spent
 		}
 		place++
 	}

@@ -31,11 +31,11 @@ func TestParse(t *testing.T) {
 		cpus []int
 		want Times
 	}{
-		{"all", machine, nil, Times{Softirq: 1700 * time.Millisecond, Steal: 90 * time.Millisecond, Idle: 60100 * time.Millisecond, Processors: 2, Running: 4}},
-		{"one", machine, []int{3}, Times{Softirq: time.Second, Steal: 10 * time.Millisecond, Idle: 30050 * time.Millisecond, Processors: 1, Running: 4}},
+		{"all", machine, nil, Times{Softirq: 1700 * time.Millisecond, Steal: 90 * time.Millisecond, Busy: 2510 * time.Millisecond, Idle: 60100 * time.Millisecond, Processors: 2, Running: 4}},
+		{"one", machine, []int{3}, Times{Softirq: time.Second, Steal: 10 * time.Millisecond, Busy: 1370 * time.Millisecond, Idle: 30050 * time.Millisecond, Processors: 1, Running: 4}},
 		{"one that is not there", machine, []int{1}, Times{Running: 4}},
-		{"an old kernel", "cpu0 1 2 3 4\n", nil, Times{Idle: 40 * time.Millisecond, Processors: 1}},
-		{"no end of line", "cpu0 1 2 3 4 5 6 7", nil, Times{Softirq: 70 * time.Millisecond, Idle: 90 * time.Millisecond, Processors: 1}},
+		{"an old kernel", "cpu0 1 2 3 4\n", nil, Times{Busy: 60 * time.Millisecond, Idle: 40 * time.Millisecond, Processors: 1}},
+		{"no end of line", "cpu0 1 2 3 4 5 6 7", nil, Times{Softirq: 70 * time.Millisecond, Busy: 190 * time.Millisecond, Idle: 90 * time.Millisecond, Processors: 1}},
 		{"nothing", "", nil, Times{}},
 	} {
 		if got, err := Parse([]byte(c.text), c.cpus); err != nil || got != c.want {

@@ -2,6 +2,7 @@ package hops_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,10 @@ func way(name string, tunnel bool) insight.Way {
 	hop := func(step probe.Step, where, from, to string, at float64) tracing.Stretch {
 		return tracing.Stretch{Hop: probe.Hop{Step: step, Where: where, From: from, To: to}, Times: []float64{at - 10, at, at + 10, at, at + 200}}
 	}
+	untraced := []float64{14_000, 14_100, 14_200}
+	if tunnel {
+		untraced = []float64{15_600, 15_700, 15_800}
+	}
 	builds := make([]tracing.Traced, 3)
 	for i := range builds {
 		late := float64(10 * i)
@@ -35,7 +40,7 @@ func way(name string, tunnel bool) insight.Way {
 		there = append(there, hop(probe.StepDelivery, "pod1", "pod1 eth0", "pod1 program", 5000))
 		back = append(back, hop(probe.StepDelivery, "pod0", "pod0 eth0", "pod0 program", 5100))
 		builds[i] = tracing.Traced{
-			Build: i, Request: there, Response: back, Untraced: []float64{14_000, 14_100, 14_200}, Traced: []float64{15_000, 15_100, 15_200},
+			Build: i, Request: there, Response: back, Untraced: untraced, Traced: []float64{16_000, 16_100, 16_200},
 			Cost: 150, Events: 6, Otherwise: 1,
 		}
 	}
@@ -51,6 +56,28 @@ func TestText(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden.Check(t, filepath.Join("testdata", name+".txt"), out.String())
+	}
+}
+
+// Hops that do not agree with what was measured without them are not shown: one sentence says which figures differ.
+func TestDoubtfulHopsAreNotShown(t *testing.T) {
+	bridge, vxlan := way("bridge", false), way("vxlan", true)
+	slow := vxlan
+	slow.Run = vxlan.Untraced / 2
+	for name, ways := range map[string][]insight.Way{"sum": {way("bridge", false), slow}} {
+		var text, page bytes.Buffer
+		if err := errors.Join(hops.WriteText(&text, ways...), hops.Write(&page, ways...)); err != nil {
+			t.Fatal(err)
+		}
+		for form, out := range map[string]string{"text": text.String(), "page": page.String()} {
+			if strings.Contains(out, string(probe.StepEncapsulation)) || !strings.Contains(out, "not shown") || !strings.Contains(out, "vxlan") {
+				t.Errorf("%s, %s: %s", name, form, out)
+			}
+		}
+	}
+	var out bytes.Buffer
+	if err := hops.WriteText(&out, bridge, vxlan); err != nil || !strings.Contains(out.String(), string(probe.StepEncapsulation)) {
+		t.Errorf("hops that agree: %v\n%s", err, out.String())
 	}
 }
 

@@ -50,6 +50,9 @@ func (d drawing) Title() string {
 	return "Where the time goes: " + strings.Join(names, ", ")
 }
 
+// Withheld says why nothing is shown, "" where it is.
+func (d drawing) Withheld() string { return withheld(d.Ways) }
+
 // Lanes is the picture.
 func (d drawing) Lanes() template.HTML { return lanes(d.Ways) }
 

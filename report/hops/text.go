@@ -15,17 +15,11 @@ import (
 // WriteText prints the hops of one network or, side by side, of two: the second is compared with the first. The error is w's.
 func WriteText(w io.Writer, ways ...hops.Way) error {
 	return ui.Print(w, "the hops", func(out ui.Text) {
-		if len(ways) == 2 {
-			out.Put("%s\n\n", conclusion(ways[0], ways[1]))
-			writeTwo(out, "request", ways[0], ways[1], hops.Compare(ways[0].Request, ways[1].Request))
-			writeTwo(out, "response", ways[0], ways[1], hops.Compare(ways[0].Response, ways[1].Response))
+		if why := withheld(ways); why != "" {
+			out.Put("%s\n\n", why)
 		} else {
-			for _, way := range ways {
-				writeOne(out, way, "request", way.Request)
-				writeOne(out, way, "response", way.Response)
-			}
+			writeHops(out, ways)
 		}
-		writeParts(out, ways)
 		for _, way := range ways {
 			if way.Outliers != nil {
 				writeOutliers(out, way)
@@ -37,6 +31,38 @@ func WriteText(w io.Writer, ways ...hops.Way) error {
 			}
 		}
 	})
+}
+
+// writeHops prints the hops, two networks side by side, and what they are parts of.
+func writeHops(out ui.Text, ways []hops.Way) {
+	if len(ways) == 2 {
+		out.Put("%s\n\n", conclusion(ways[0], ways[1]))
+		writeTwo(out, "request", ways[0], ways[1], hops.Compare(ways[0].Request, ways[1].Request))
+		writeTwo(out, "response", ways[0], ways[1], hops.Compare(ways[0].Response, ways[1].Response))
+	} else {
+		for _, way := range ways {
+			writeOne(out, way, "request", way.Request)
+			writeOne(out, way, "response", way.Response)
+		}
+	}
+	writeParts(out, ways)
+}
+
+// withheld says in a sentence why hops are not shown, "" where they are.
+func withheld(ways []hops.Way) string {
+	d, found := hops.FindDoubt(ways)
+	if !found {
+		return ""
+	}
+	network, how, against := ui.Clean(d.Network), "by its hops", "without tracing"
+	if d.Run {
+		how, against = "without tracing", "in the run"
+	}
+	what := fmt.Sprintf("a round trip of %s takes %s %s and %s %s", network, ns(d.Traced), how, ns(d.Measured), against)
+	if d.Base != "" {
+		what = fmt.Sprintf("%s adds %s to %s %s and %s %s", network, signed(d.Traced), ui.Clean(d.Base), how, signed(d.Measured), against)
+	}
+	return "The hops are not shown, since figures that should agree do not: " + what + "."
 }
 
 func writeOne(out ui.Text, way hops.Way, direction string, list []hops.HopTime) {

@@ -166,7 +166,7 @@ func checks(run result.Run, trials result.Trials) []testCase {
 
 // ofMachine are the checks that say what a machine did to a trial meanwhile.
 func ofMachine() []string {
-	return []string{insight.CheckDisturbed, insight.CheckLeftOut, insight.CheckScatter, insight.CheckState, insight.CheckStep, insight.CheckCarry}
+	return []string{insight.CheckDisturbed, insight.CheckLeftOut, insight.CheckScatter, insight.CheckState, insight.CheckStep, insight.CheckCarry, insight.CheckBusy}
 }
 
 // newFailure is a failure of a kind, with its reason in a line.

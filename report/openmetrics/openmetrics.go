@@ -252,7 +252,7 @@ func (p *page) verdicts(run result.Run) {
 	}
 	for _, check := range []string{
 		insight.CheckFinished, insight.CheckMeasured, insight.CheckBaseline, insight.CheckDisturbed, insight.CheckLoss, insight.CheckHistogram,
-		insight.CheckSender, insight.CheckPath, insight.CheckSockets, insight.CheckStalls, insight.CheckErrors, insight.CheckConfig, insight.CheckStep, insight.CheckDisk, insight.CheckCarry, insight.CheckScatter, insight.CheckLeftOut, insight.CheckState, insight.CheckServices,
+		insight.CheckSender, insight.CheckPath, insight.CheckSockets, insight.CheckStalls, insight.CheckErrors, insight.CheckConfig, insight.CheckStep, insight.CheckDisk, insight.CheckCarry, insight.CheckScatter, insight.CheckLeftOut, insight.CheckState, insight.CheckServices, insight.CheckBusy,
 	} {
 		p.add("netdelta_failed_checks", "", "how often a check found something", float64(checks[check]), label{"check", check})
 	}

@@ -347,6 +347,8 @@ func more(a insight.Advice) result.Advice {
 	switch {
 	case a.Run.Exact != nil:
 		out.Says = "Count in more guests: a larger --builds."
+	case insight.Busy(a.Run): // more builds beside the same load would say no more
+		out.Says = "Measure again while nothing else runs on this machine."
 	case a.Run.Testbed == result.Imported:
 		out.Says = "Measure more, the networks in turn: each file of a network is a build."
 	default:

@@ -57,6 +57,9 @@ func Check(c insight.Check) result.Check {
 		}
 	case insight.CheckConfig:
 		expected, observed = "a configuration that stays as it was built", reconfigured(c.Changes)
+	case insight.CheckBusy:
+		expected, observed = "processors that no other program keeps busy", fmt.Sprintf("busy throughout: other programs took %.0f%% of the processors' "+
+			"time while nothing was measured (%d of %d builds), and no verdict is given on what that may have caused", 100*c.Share, c.N, c.Of)
 	case insight.CheckStep:
 		expected, observed = "one level against the baseline's", step(*c.Step)
 	case insight.CheckCarry, insight.CheckScatter, insight.CheckLeftOut, insight.CheckState:
@@ -379,8 +382,17 @@ func Surprises(run result.Run) []string {
 	return all
 }
 
-// Caveats are at most two lines on what could overturn a choice that is made by a run's figures: they stand with its first table.
+// Caveats are at most three lines on what could overturn a choice that is made by a run's figures: they stand with its first table.
 func Caveats(run result.Run) []string {
+	all := usualCaveats(run)
+	if busy, found := gather.First(run.Checks, func(c result.Check) bool { return c.Check == insight.CheckBusy }); found {
+		all = append([]string{"This machine was " + busy.Observed + "."}, all...)
+	}
+	return all
+}
+
+// usualCaveats are those of every run on such a testbed.
+func usualCaveats(run result.Run) []string {
 	switch {
 	case run.Testbed == result.Imported:
 		return []string{"Measured elsewhere: netdelta saw neither the packets' paths nor what else ran."}

@@ -50,7 +50,11 @@ func clauses(c insight.Conclusion) []string {
 	}
 	add(c.Open, insight.Names(c.Open), "is "+open, "are "+open)
 	add(c.Likely, sized(c.Likely), "probably differs, not yet significant", "probably differ, not yet significant")
-	add(c.WithinNoise, sized(c.WithinNoise), "is within the noise floor", "are within the noise floor")
+	if c.Busy {
+		add(c.WithinNoise, sized(c.WithinNoise), "may be what the other programs did", "may be what the other programs did")
+	} else {
+		add(c.WithinNoise, sized(c.WithinNoise), "is within the noise floor", "are within the noise floor")
+	}
 	if len(c.Early) > 0 {
 		all = append(all, early(c))
 	}

@@ -196,12 +196,6 @@ func regime(s result.Setting) string {
 func levelWords(l result.Level) string {
 	kind, n, _ := strings.Cut(l.Value, ":")
 	switch l.Factor {
-	case "link.rate":
-		return "links of " + l.Value
-	case "link.delay":
-		return l.Value + " delay each way"
-	case "link.loss":
-		return l.Value + " loss each way"
 	case "link.nodes":
 		return "links of " + strings.NewReplacer(":", " ", "+", ", ").Replace(l.Value)
 	case "bond":
@@ -210,10 +204,6 @@ func levelWords(l result.Level) string {
 			return "bonds " + strings.ReplaceAll(how, ",", ", ")
 		}
 		return links + " links (" + strings.ReplaceAll(how, ",", ", ") + ")"
-	case "rps":
-		return "RPS " + l.Value
-	case "bridge_netfilter":
-		return "bridge netfilter " + l.Value
 	case "policy":
 		rules, pods, idle := strings.Cut(strings.TrimSuffix(n, "pods"), ",")
 		words := "policy " + kind + ", " + rules + " rules"
@@ -223,14 +213,8 @@ func levelWords(l result.Level) string {
 		return words
 	case "service":
 		return "service " + kind + ", one of " + n
-	case "from":
-		return "from the node itself"
-	case "qos":
-		return l.Value + " pods"
-	case "encryption":
-		return "encrypted by " + l.Value
 	}
-	return strings.ToUpper(strings.TrimPrefix(l.Factor, "offload.")) + " " + l.Value
+	return l.Heading()
 }
 
 // Judge is insight.Judge with its findings in words, as records hold them.
@@ -259,6 +243,7 @@ func (j Judge) ConcludeFrom(run *result.Run, trials *insight.Summaries) {
 	run.Claims = claims
 	Goals(run)
 	for _, a := range f.Advice {
+		a.Run.Checks = run.Checks // they were made after the advice
 		run.Advice = append(run.Advice, Advice(a))
 	}
 }

@@ -206,30 +206,11 @@ func possible(spec testbed.Spec) error {
 	}
 	if rest != (result.Conditions{}) {
 		return &testbed.UnsupportedError{
-			Feature: "a condition of the network or the nodes (" + strings.Join(foreign(rest), ", ") + ") on testbed " + Name,
+			Feature: "a condition of the network or the nodes (" + strings.Join(gather.Each(rest.Levels(), result.Level.String), ", ") + ") on testbed " + Name,
 			Need:    "a machine that netdelta may set up", Fix: "measure it with --testbed lab or vm, or change the cluster itself by apply, ready and restore of a network (docs/kubernetes.md)",
 		}
 	}
 	return nil
-}
-
-// foreign names the conditions that only a testbed of netdelta's own can set up.
-func foreign(c result.Conditions) []string {
-	var names []string
-	for _, x := range []struct {
-		name string
-		set  bool
-	}{
-		{"link", c.LinkRate != 0 || c.LinkDelay != 0 || c.LinkLoss != 0 || c.LinkCount != 0 || c.NodeLinks != "" || c.BondMode != "" || c.BondHash != ""},
-		{"offload", c.TSO != "" || c.GSO != "" || c.GRO != "" || c.LRO != ""},
-		{"rps", c.RPS != ""}, {"bridge_netfilter", c.BridgeNetfilter != ""},
-		{"policy", c.Policy != ""}, {"service", c.Service != ""}, {"encryption", c.Encryption != ""}, {"qos", c.QoS != ""},
-	} {
-		if x.set {
-			names = append(names, x.name)
-		}
-	}
-	return names
 }
 
 // check is what is wrong with a spec.

@@ -9,7 +9,6 @@ import (
 
 	"netdelta/internal/require"
 	"netdelta/network"
-	"netdelta/network/networktest"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
@@ -17,21 +16,6 @@ import (
 )
 
 func encryptions() []string { return []string{result.WireGuard, result.IPsec} }
-
-// Networks that nodes can encrypt work as well when they do.
-func TestEncryption(t *testing.T) {
-	t.Parallel()
-	require.Namespaces(t)
-	driver := shared()
-	for _, encryption := range encryptions() {
-		t.Run(encryption, func(t *testing.T) {
-			t.Parallel()
-			for _, n := range network.Catalogue() {
-				networktest.RunUnder(t, driver, n, result.Conditions{Encryption: encryption})
-			}
-		})
-	}
-}
 
 // The networks that can't be encrypted are those whose pods are on the link between the nodes, those that send packets past
 // the stack that would do it, and those that do it anyway.

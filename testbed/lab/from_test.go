@@ -11,18 +11,6 @@ import (
 	"netdelta/testbed/lab"
 )
 
-// A client in its node's own namespace reaches pods of its node and of others, over the devices that the plan names.
-func TestClientInItsNode(t *testing.T) {
-	t.Parallel()
-	require.Namespaces(t)
-	driver := shared()
-	for _, n := range network.Catalogue() {
-		if n.FromNode != network.NoNodeWay {
-			networktest.RunUnder(t, driver, n, result.Conditions{From: result.FromNode})
-		}
-	}
-}
-
 // Virtual addresses lead there too: they are resolved where the client is.
 func TestServiceFromNode(t *testing.T) {
 	t.Parallel()

@@ -15,27 +15,11 @@ import (
 
 	"netdelta/internal/netns"
 	"netdelta/internal/require"
-	"netdelta/network"
-	"netdelta/network/networktest"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
 	"netdelta/testbed/testbedtest"
 )
-
-// kinds are networks whose pods are attached in different ways.
-func kinds(t *testing.T) []network.Network {
-	t.Helper()
-	var all []network.Network
-	for _, name := range []string{"host", "bridge-nat", "macvlan", "routed", "vxlan"} {
-		n, err := network.Find(network.Catalogue(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, n)
-	}
-	return all
-}
 
 // under opens a lab with one network under conditions.
 func under(t testing.TB, spec testbed.Spec) *lab.Testbed {
@@ -64,21 +48,6 @@ func under(t testing.TB, spec testbed.Spec) *lab.Testbed {
 		}
 	})
 	return tb.(*lab.Testbed)
-}
-
-// Guarded pods reach each other as before, over each kind of network.
-func TestPolicies(t *testing.T) {
-	t.Parallel()
-	require.Namespaces(t)
-	driver := shared()
-	for _, policy := range []string{result.PolicyIPTables, result.PolicyNFTables, result.PolicyEBPF} {
-		t.Run(policy, func(t *testing.T) {
-			t.Parallel()
-			for _, n := range kinds(t) {
-				networktest.RunUnder(t, driver, n, result.Conditions{Policy: policy, PolicyRules: 300})
-			}
-		})
-	}
 }
 
 // A guard admits only pods. Without a guard the same stranger gets in, or the test would show nothing.

@@ -353,6 +353,8 @@ func (s *space) unrule(ops []network.Op) error {
 			errs = append(errs, s.restore(op.Cleared()))
 		case network.IPVS:
 			errs = append(errs, s.ns.WithFD(deleteIPVS))
+		default:
+			errs = append(errs, fmt.Errorf("%T leaves something in a namespace, and nothing here takes it out", op))
 		}
 	}
 	if tables {

@@ -10,7 +10,6 @@ import (
 
 	"netdelta/internal/netns"
 	"netdelta/internal/require"
-	"netdelta/network/networktest"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/lab"
@@ -18,21 +17,6 @@ import (
 
 func services() []string {
 	return []string{result.ServiceIPTables, result.ServiceNFTables, result.ServiceIPVS, result.ServiceEBPF}
-}
-
-// Virtual addresses lead to pods over each kind of network.
-func TestServices(t *testing.T) {
-	t.Parallel()
-	require.Namespaces(t)
-	driver := shared()
-	for _, service := range services() {
-		t.Run(service, func(t *testing.T) {
-			t.Parallel()
-			for _, n := range kinds(t) {
-				networktest.RunUnder(t, driver, n, result.Conditions{Service: service, Services: 100})
-			}
-		})
-	}
 }
 
 // No pod has the address that the client calls: the packets arrive with the server's own address, from the client's own.
