@@ -20,6 +20,7 @@ import (
 	"netdelta/testbed/kube/whatif"
 	"netdelta/testbed/servers"
 	"netdelta/testbed/servers/server"
+	"netdelta/unit"
 )
 
 const (
@@ -74,7 +75,7 @@ func adaptToWhatIf(s *study.Study, o study.Overrides, moved bool) (note string) 
 	if slices.Equal(o.Placement, []string{string(result.SameNode)}) {
 		s.Testbed.Nodes = 1
 	}
-	return note
+	return joinNotes(note, toOwnLinks(s, o, moved))
 }
 
 // worthOnNodes are, next to the nodes' own network and the pods', the datapath of the product that the cluster has and those that its users
@@ -110,8 +111,14 @@ func (o runOptions) whatIfOptions(env *environment, nodes int) (whatif.Options, 
 	return whatif.Options{Options: o.driverOptions(), Survey: look, Count: nodes, NIC: nic, Log: env.err}, nil
 }
 
-// openWhatIf makes nodes of testbeds on the cluster's; closing it removes all that was made there. A study that does not speak of an MTU
-// gets the MTU of the nodes' cards.
+// takeMTU has a study that does not speak of an MTU have that of the nodes' cards.
+func takeMTU(s *study.Study, o runOptions, cards unit.Bytes) {
+	if o.resume == "" && len(o.overrides.MTU) == 0 && s.Testbed.Link.MTU == study.DefaultMTU {
+		s.Testbed.Link.MTU = cards
+	}
+}
+
+// openWhatIf makes nodes of testbeds on the cluster's; closing it removes all that was made there.
 func openWhatIf(ctx context.Context, env *environment, s *study.Study, o runOptions) (testbed.Provider, func() error, error) {
 	cluster, err := o.cluster.meet(ctx)
 	if err != nil {
@@ -126,9 +133,7 @@ func openWhatIf(ctx context.Context, env *environment, s *study.Study, o runOpti
 	if err != nil {
 		return nil, nil, err
 	}
-	if o.resume == "" && len(o.overrides.MTU) == 0 && s.Testbed.Link.MTU == study.DefaultMTU {
-		s.Testbed.Link.MTU = n.MTU()
-	}
+	takeMTU(s, o, n.MTU())
 	return n, inTime(ctx, n.Close), nil
 }
 
