@@ -10,7 +10,11 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"netdelta/experiment"
+	"netdelta/experiment/measure"
+	"netdelta/experiment/plan"
 	"netdelta/experiment/study"
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -20,7 +24,9 @@ import (
 	"netdelta/testbed/kube/whatif"
 	"netdelta/testbed/servers"
 	"netdelta/testbed/servers/server"
+	"netdelta/testbed/vm/image"
 	"netdelta/unit"
+	"netdelta/workload"
 )
 
 const (
@@ -270,4 +276,26 @@ func (o *runOptions) counts() (bool, error) {
 		return o.exact, nil // the code that resumes the run says what is missing
 	}
 	return o.exact || o.call.run().Exact != nil, o.call.unread
+}
+
+// toGuest has a study run in a guest where this kernel lacks what it is about: the baseline can't be measured in most of its settings, and can be
+// there. What a flag or the run that is resumed says of the testbed stays. It says what was changed.
+func (env *environment) toGuest(ctx context.Context, s *study.Study, o runOptions) (note string) {
+	if s.Testbed.Kind != labTestbed || o.testbed != "" || o.nodes != "" || o.resume != "" || o.exact || o.listener != nil {
+		return ""
+	}
+	baselines := gather.Where(plan.Expand(s), func(c result.Cell) bool { return c.Role == result.RoleBaseline })
+	baselines, err := experiment.Supported(ctx, baselines, env.lab)
+	if err != nil {
+		return "" // the run says so
+	}
+	lacking := gather.Where(baselines, func(c result.Cell) bool {
+		return c.InGuest && !slices.ContainsFunc(measure.DemandOf(env.workloads, c).Programs, func(p workload.Program) bool { return !image.Has(p.Name) })
+	})
+	if 2*len(lacking) <= len(baselines) {
+		return ""
+	}
+	s.MoveTo(vmTestbed, false)
+	return fmt.Sprintf("testbed %s: of %d settings of this study %d are unsupported here (%s); --testbed %s measures the others here",
+		vmTestbed, len(baselines), len(lacking), lacking[0].Unsupported, labTestbed)
 }
