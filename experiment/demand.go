@@ -92,8 +92,12 @@ func (p *Plan) crowded() func(result.Cell) (string, error) {
 				return fmt.Sprintf("workload %s is unsupported in a run with others of its levels: %s has %s; measure %s in a run of its own", c.Workload, url, was, put.Key), nil
 			}
 			full[url] = put.Key
-			p.note(fmt.Sprintf("%s are made in %s before anything is measured, up to %v on its disk, and given up if that takes longer than %s; they are dropped at the end",
-				put.Key, url, put.Disk, unit.FormatDuration(put.Within)))
+			if put.Disk > 0 {
+				p.note(fmt.Sprintf("%s are made in %s before anything is measured, up to %v on its disk, and given up if that takes longer than %s; %s",
+					put.Key, url, put.Disk, unit.FormatDuration(put.Within), put.After))
+			} else {
+				p.note(fmt.Sprintf("%s are there already in %s; %s", put.Key, url, put.After))
+			}
 		}
 		if k == nil {
 			return "", nil
