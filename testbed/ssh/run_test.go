@@ -404,3 +404,34 @@ func TestMetalInBlocks(t *testing.T) {
 	}
 	f.unchanged(t, before, 5*time.Second)
 }
+
+// TestDatabaseOverMetal: a replicated database is measured over the servers' own network and over another one, by a study that was made for a lab.
+func TestDatabaseOverMetal(t *testing.T) {
+	require.Long(t)
+	t.Parallel()
+	for _, program := range []string{"mariadbd", "sysbench"} {
+		require.Tool(t, program)
+	}
+	f := newFarm(t, 4)
+	p := newProgram(t, f.lan)
+	before := f.before(t)
+	said, err := p.command(t.Context(), "run", "database", "--quiet", "--out", "out", "--testbed", "ssh", "--baseline", "metal", "--networks", "metal,routed",
+		"--workloads", "oltp", "--factor", "mix=update_index", "--blocks", "2", "--time-budget", "3m", "--nodes", f.nodes()).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
+	must(t, err)
+	networks := map[string]int{}
+	for _, one := range contents.Trials {
+		if one.Failed != "" || one.Path == nil || !one.Path.OK || one.Transactions == 0 {
+			t.Errorf("%s: %d transactions, %s, %+v", one.Cell, one.Transactions, one.Failed, one.Path)
+		}
+		network, _, _ := strings.Cut(one.Cell, "/")
+		networks[network]++
+	}
+	if networks["metal"] == 0 || networks["routed"] == 0 {
+		t.Errorf("there are trials of %v\n%s", networks, said)
+	}
+	f.unchanged(t, before, 20*time.Second)
+}
