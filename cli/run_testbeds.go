@@ -296,6 +296,7 @@ func (env *environment) toGuest(ctx context.Context, s *study.Study, o runOption
 		return ""
 	}
 	s.MoveTo(vmTestbed, false)
-	return fmt.Sprintf("testbed %s: of %d settings of this study %d are unsupported here (%s); --testbed %s measures the others here",
-		vmTestbed, len(baselines), len(lacking), lacking[0].Unsupported, labTestbed)
+	why := strings.TrimSuffix(lacking[0].Unsupported, "; "+testbed.GuestFix)
+	return fmt.Sprintf("testbed %s: %d of %d settings of this study can't be measured here (%s); --testbed %s runs it here all the same",
+		vmTestbed, len(lacking), len(baselines), why, labTestbed)
 }
