@@ -280,23 +280,23 @@ func (o *runOptions) counts() (bool, error) {
 
 // toGuest has a study run in a guest where this kernel lacks what it is about: the baseline can't be measured in most of its settings, and can be
 // there. What a flag or the run that is resumed says of the testbed stays. It says what was changed.
-func (env *environment) toGuest(ctx context.Context, s *study.Study, o runOptions) (note string) {
+func (env *environment) toGuest(ctx context.Context, s *study.Study, o runOptions) (notes []string) {
 	if s.Testbed.Kind != labTestbed || o.testbed != "" || o.nodes != "" || o.resume != "" || o.exact || o.listener != nil {
-		return ""
+		return nil
 	}
 	baselines := gather.Where(plan.Expand(s), func(c result.Cell) bool { return c.Role == result.RoleBaseline })
 	baselines, err := experiment.Supported(ctx, baselines, env.lab)
 	if err != nil {
-		return "" // the run says so
+		return nil // the run says so
 	}
 	lacking := gather.Where(baselines, func(c result.Cell) bool {
 		return c.InGuest && !slices.ContainsFunc(measure.DemandOf(env.workloads, c).Programs, func(p workload.Program) bool { return !image.Has(p.Name) })
 	})
 	if 2*len(lacking) <= len(baselines) {
-		return ""
+		return nil
 	}
 	s.MoveTo(vmTestbed, false)
 	why := strings.TrimSuffix(lacking[0].Unsupported, "; "+testbed.GuestFix)
-	return fmt.Sprintf("testbed %s: %d of %d settings of this study can't be measured here (%s); --testbed %s runs it here all the same",
-		vmTestbed, len(lacking), len(baselines), why, labTestbed)
+	return []string{fmt.Sprintf("testbed %s: %d of %d settings of this study can't be measured here (%s); --testbed %s runs it here all the same",
+		vmTestbed, len(lacking), len(baselines), why, labTestbed)}
 }

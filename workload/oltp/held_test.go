@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -112,13 +113,12 @@ func postgres(t *testing.T, a *agent.Agent, at netip.Addr) []string {
 	}
 	const user = 65534
 	as := []string{require.Tool(t, "setpriv"), fmt.Sprintf("--reuid=%d", user), fmt.Sprintf("--regid=%d", user), "--clear-groups"}
-	dir, err := os.MkdirTemp("", "netdelta-postgres-") // all folders above may be entered, and its name is short enough for a socket's
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o711)) // that user has to get there
 	require.NoError(t, os.Chown(dir, user, user))
 	data := filepath.Join(dir, "data")
-	create := append(as[1:], filepath.Join(filepath.Dir(server), "initdb"), "--pgdata="+data, "--username=admin", "--auth-local=trust", "--auth-host=scram-sha-256", "--no-sync")
-	if out, err := exec.Command(as[0], create...).CombinedOutput(); err != nil {
+	create := slices.Concat(as, []string{filepath.Join(filepath.Dir(server), "initdb"), "--pgdata=" + data, "--username=admin", "--auth-local=trust", "--auth-host=scram-sha-256", "--no-sync"})
+	if out, err := exec.Command(create[0], create[1:]...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	access, err := os.OpenFile(filepath.Join(data, "pg_hba.conf"), os.O_APPEND|os.O_WRONLY, 0)
