@@ -218,7 +218,7 @@ func (env *environment) examinePrograms() ([]finding, error) {
 			}
 			if len(programs) > 0 {
 				f.OK, f.Says = false, strings.Join(programs, ", ")+" not found: cells of this workload are unsupported"
-				f.Fix = "make setup, or install " + strings.Join(packages, " ")
+				f.Fix = workload.Installation(packages)
 			}
 			findings = append(findings, f)
 		}

@@ -38,7 +38,7 @@ func TestMissingProgramsAreNamed(t *testing.T) {
 		{Topic: "workload stored", OK: true, Says: "runs sh"},
 		{
 			Topic: "workload stored, store=ceph", Says: "no-such-daemon not found: cells of this workload are unsupported",
-			Fix: "make setup, or install no-such-package",
+			Fix: workload.Installation([]string{"no-such-package"}),
 		},
 	}
 	if !slices.Equal(findings, want) {

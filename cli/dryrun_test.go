@@ -2,16 +2,22 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"netdelta/experiment"
 	"netdelta/experiment/plan"
+	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
+	"netdelta/internal/require"
+	"netdelta/network"
 	"netdelta/report/ui"
 	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/testbed/lab"
+	"netdelta/workload/catalogue"
 )
 
 // A dry run says how often each state of a cluster would be visited, how long that takes, and how precise it can be.
@@ -44,5 +50,34 @@ func TestVisitsAreSaidBeforehand(t *testing.T) {
 	s.Changes = nil
 	if p.Cells = plan.Expand(s); said() != "" {
 		t.Errorf("without states:\n%s", said())
+	}
+}
+
+// A study that is about what this kernel lacks goes to a guest, and says so; one that a flag has stay, stays.
+func TestStudyOfWhatIsLackingGoesToGuest(t *testing.T) {
+	require.Namespaces(t)
+	driver := lab.NewDriver(network.Catalogue())
+	env := &environment{lab: driver, workloads: catalogue.Workloads()}
+	want := labTestbed
+	if lacks := driver.Has(network.NeedBonding); errors.Is(lacks, testbed.ErrUnsupported) {
+		want = vmTestbed
+	}
+	for name, c := range map[string]struct {
+		study string
+		given runOptions
+		want  string
+	}{
+		"bonds":                  {"bonding", runOptions{}, want},
+		"bonds here":             {"bonding", runOptions{testbed: labTestbed}, labTestbed},
+		"what every machine has": {studies.Default, runOptions{}, labTestbed},
+	} {
+		s, err := env.readStudy(c.study)
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := env.toGuest(t.Context(), s, c.given)
+		if s.Testbed.Kind != c.want || (len(notes) == 1) != (c.want == vmTestbed) || strings.Contains(strings.Join(notes, ""), "\n") {
+			t.Errorf("%s: testbed %s, %q", name, s.Testbed.Kind, notes)
+		}
 	}
 }

@@ -93,8 +93,26 @@ func checkServers(o runOptions, s *study.Study) error {
 }
 
 // adaptToServers has a study with a target compare where its clients stand: in the servers' own network.
-func adaptToServers(s *study.Study, o study.Overrides, _ bool) (note string) {
-	return toTarget(s, o, network.Metal)
+func adaptToServers(s *study.Study, o study.Overrides, moved bool) (note string) {
+	return joinNotes(toTarget(s, o, network.Metal), toOwnLinks(s, o, moved))
+}
+
+// toOwnLinks has a study that was made for another testbed, and whose baseline is the machines' own network, leave the links as they are:
+// nothing can be held against that network over links of another rate. It says what was left out.
+func toOwnLinks(s *study.Study, o study.Overrides, moved bool) (note string) {
+	if !moved || cmp.Or(o.Baseline, s.Baseline) != network.Metal {
+		return ""
+	}
+	left := s.LeaveLinks()
+	if len(left) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the baseline metal has the links that the machines have, and so have all networks: %s of the study is left out, and claims about it are not tested", strings.Join(left, ", "))
+}
+
+// joinNotes joins the notes that say something.
+func joinNotes(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "; ")
 }
 
 // openServers makes nodes of the servers; closing it gives back what they had.
@@ -109,6 +127,9 @@ func openServers(ctx context.Context, _ *environment, s *study.Study, o runOptio
 	opened, err := ssh.Open(ctx, at)
 	if err != nil {
 		return nil, nil, err
+	}
+	if slices.Contains(s.Networks, network.Metal) { // which has the MTU of its card
+		takeMTU(s, o, opened.MTU())
 	}
 	return opened, opened.Close, nil
 }

@@ -215,6 +215,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	if err != nil {
 		return badInput(err)
 	}
+	notes = append(notes, env.toGuest(ctx, s, o)...)
 	for _, n := range notes { // before the wait, in case something else was meant
 		fmt.Fprintln(env.err, ui.Clean(n))
 	}

@@ -30,7 +30,7 @@ const passwordVariable = "NETDELTA_TARGET_PASSWORD"
 
 func (t *targetOptions) add(f *pflag.FlagSet) {
 	t.flags = pflag.NewFlagSet("", pflag.ContinueOnError)
-	t.flags.StringVar(&t.url, "target", "", "`URL` of an endpoint of your own, in the cluster or reached from your servers, measured in place of a server of netdelta's: http://HOST[:PORT][/PATH], mysql://USER@HOST[:PORT]/DATABASE")
+	t.flags.StringVar(&t.url, "target", "", "`URL` of an endpoint of your own, in the cluster or reached from your servers, measured in place of a server of netdelta's: http://HOST[:PORT][/PATH], mysql://USER@HOST[:PORT]/DATABASE, postgres://USER@HOST[:PORT]/DATABASE")
 	t.flags.StringVar(&t.passwordFile, passwordFlag, "", "file with the password of the target; - is standard input (default: $"+passwordVariable+")")
 	f.AddFlagSet(t.flags)
 }

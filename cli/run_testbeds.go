@@ -10,7 +10,11 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"netdelta/experiment"
+	"netdelta/experiment/measure"
+	"netdelta/experiment/plan"
 	"netdelta/experiment/study"
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -20,6 +24,9 @@ import (
 	"netdelta/testbed/kube/whatif"
 	"netdelta/testbed/servers"
 	"netdelta/testbed/servers/server"
+	"netdelta/testbed/vm/image"
+	"netdelta/unit"
+	"netdelta/workload"
 )
 
 const (
@@ -74,7 +81,7 @@ func adaptToWhatIf(s *study.Study, o study.Overrides, moved bool) (note string) 
 	if slices.Equal(o.Placement, []string{string(result.SameNode)}) {
 		s.Testbed.Nodes = 1
 	}
-	return note
+	return joinNotes(note, toOwnLinks(s, o, moved))
 }
 
 // worthOnNodes are, next to the nodes' own network and the pods', the datapath of the product that the cluster has and those that its users
@@ -110,8 +117,14 @@ func (o runOptions) whatIfOptions(env *environment, nodes int) (whatif.Options, 
 	return whatif.Options{Options: o.driverOptions(), Survey: look, Count: nodes, NIC: nic, Log: env.err}, nil
 }
 
-// openWhatIf makes nodes of testbeds on the cluster's; closing it removes all that was made there. A study that does not speak of an MTU
-// gets the MTU of the nodes' cards.
+// takeMTU has a study that does not speak of an MTU have that of the nodes' cards.
+func takeMTU(s *study.Study, o runOptions, cards unit.Bytes) {
+	if o.resume == "" && len(o.overrides.MTU) == 0 && s.Testbed.Link.MTU == study.DefaultMTU {
+		s.Testbed.Link.MTU = cards
+	}
+}
+
+// openWhatIf makes nodes of testbeds on the cluster's; closing it removes all that was made there.
 func openWhatIf(ctx context.Context, env *environment, s *study.Study, o runOptions) (testbed.Provider, func() error, error) {
 	cluster, err := o.cluster.meet(ctx)
 	if err != nil {
@@ -126,9 +139,7 @@ func openWhatIf(ctx context.Context, env *environment, s *study.Study, o runOpti
 	if err != nil {
 		return nil, nil, err
 	}
-	if o.resume == "" && len(o.overrides.MTU) == 0 && s.Testbed.Link.MTU == study.DefaultMTU {
-		s.Testbed.Link.MTU = n.MTU()
-	}
+	takeMTU(s, o, n.MTU())
 	return n, inTime(ctx, n.Close), nil
 }
 
@@ -265,4 +276,27 @@ func (o *runOptions) counts() (bool, error) {
 		return o.exact, nil // the code that resumes the run says what is missing
 	}
 	return o.exact || o.call.run().Exact != nil, o.call.unread
+}
+
+// toGuest has a study run in a guest where this kernel lacks what it is about: the baseline can't be measured in most of its settings, and can be
+// there. What a flag or the run that is resumed says of the testbed stays. It says what was changed.
+func (env *environment) toGuest(ctx context.Context, s *study.Study, o runOptions) (notes []string) {
+	if s.Testbed.Kind != labTestbed || o.testbed != "" || o.nodes != "" || o.resume != "" || o.exact || o.listener != nil {
+		return nil
+	}
+	baselines := gather.Where(plan.Expand(s), func(c result.Cell) bool { return c.Role == result.RoleBaseline })
+	baselines, err := experiment.Supported(ctx, baselines, env.lab)
+	if err != nil {
+		return nil // the run says so
+	}
+	lacking := gather.Where(baselines, func(c result.Cell) bool {
+		return c.InGuest && !slices.ContainsFunc(measure.DemandOf(env.workloads, c).Programs, func(p workload.Program) bool { return !image.Has(p.Name) })
+	})
+	if 2*len(lacking) <= len(baselines) {
+		return nil
+	}
+	s.MoveTo(vmTestbed, false)
+	why := strings.TrimSuffix(lacking[0].Unsupported, "; "+testbed.GuestFix)
+	return []string{fmt.Sprintf("testbed %s: %d of %d settings of this study can't be measured here (%s); --testbed %s runs it here all the same",
+		vmTestbed, len(lacking), len(baselines), why, labTestbed)}
 }

@@ -33,14 +33,24 @@ func (p *Plan) findDemands(ctx context.Context, workloads []workload.Workload, d
 	if err != nil {
 		return err
 	}
-	return p.refuse(func(c result.Cell) (string, error) {
+	lacking := map[string]string{} // by workload and its programs: apt takes its time to answer
+	return p.refuse(func(c result.Cell) (why string, err error) {
 		d := measure.DemandOf(workloads, c)
 		p.demands[c.ID] = d
-		return unmet(ctx, c, d, driver, free)
+		if why, err = unmet(ctx, c, d, driver, free); why != "" || err != nil || driver.Capabilities().Lacking != nil {
+			return why, err
+		}
+		key := fmt.Sprint(c.Workload, d.Programs)
+		why, known := lacking[key]
+		if !known {
+			why, err = lackingPrograms(c.Workload, d)
+			lacking[key] = why
+		}
+		return why, err
 	})
 }
 
-// unmet is why a cell can't have what it needs, "" where it can.
+// unmet is why a cell can't have what it needs apart from programs of this machine, "" where it can.
 func unmet(ctx context.Context, c result.Cell, d workload.Demand, driver testbed.Provider, free unit.Bytes) (string, error) {
 	on := c.Params.Conditions.Plain()
 	able := driver.Capabilities()
@@ -57,47 +67,7 @@ func unmet(ctx context.Context, c result.Cell, d workload.Demand, driver testbed
 	if able.Lacking != nil {
 		return lackingElsewhere(ctx, c.Workload, d, able)
 	}
-	return lackingPrograms(c.Workload, d)
-}
-
-// lackingElsewhere is what pods on other machines don't have of what a workload needs, "" where all is there.
-func lackingElsewhere(ctx context.Context, name string, d workload.Demand, able testbed.Capabilities) (string, error) {
-	if len(d.Programs) == 0 {
-		return "", nil
-	}
-	names := gather.Each(d.Programs, func(p workload.Program) string { return p.Name })
-	lacking, err := able.Lacking(ctx, names)
-	if err != nil || len(lacking) == 0 {
-		return "", err
-	}
-	if able.Guest != nil {
-		return fmt.Sprintf("workload %s is unsupported: the guest has no %s; run it with --testbed %s", name, strings.Join(lacking, ", no "), here), nil
-	}
-	var packages []string
-	for _, p := range d.Programs {
-		if slices.Contains(lacking, p.Name) && !slices.Contains(packages, p.Package) {
-			packages = append(packages, p.Package)
-		}
-	}
-	if able.OwnsNodes {
-		return fmt.Sprintf("workload %s is unsupported: a machine has no %s; install %s on each, by apt install %s",
-			name, strings.Join(lacking, ", no "), map[bool]string{true: "it", false: "them"}[len(lacking) == 1], strings.Join(packages, " ")), nil
-	}
-	return fmt.Sprintf("workload %s is unsupported: the pods' image has no %s (%s); give one that has with --base-image, such as deploy/programs/Dockerfile makes",
-		name, strings.Join(lacking, ", no "), strings.Join(packages, ", ")), nil
-}
-
-// lackingPrograms is what is not installed of what a workload needs, "" where all is.
-func lackingPrograms(name string, d workload.Demand) (string, error) {
-	programs, packages, err := workload.Missing(d.Programs)
-	if err != nil {
-		return "", fmt.Errorf("looking for the programs of workload %s: %w", name, err)
-	}
-	if len(programs) == 0 {
-		return "", nil
-	}
-	return fmt.Sprintf("workload %s is unsupported: needs %s; install %s with apt install %s",
-		name, strings.Join(programs, " and "), map[bool]string{true: "it", false: "them"}[len(programs) == 1], strings.Join(packages, " ")), nil
+	return "", nil
 }
 
 // clustered says whether some cell that can be measured is served by a cluster: one that is started once, and has the networks
@@ -122,8 +92,12 @@ func (p *Plan) crowded() func(result.Cell) (string, error) {
 				return fmt.Sprintf("workload %s is unsupported in a run with others of its levels: %s has %s; measure %s in a run of its own", c.Workload, url, was, put.Key), nil
 			}
 			full[url] = put.Key
-			p.note(fmt.Sprintf("%s are made in %s before anything is measured, up to %v on its disk, and given up if that takes longer than %s; they are dropped at the end",
-				put.Key, url, put.Disk, unit.FormatDuration(put.Within)))
+			if put.Disk > 0 {
+				p.note(fmt.Sprintf("%s are made in %s before anything is measured, up to %v on its disk, and given up if that takes longer than %s; %s",
+					put.Key, url, put.Disk, unit.FormatDuration(put.Within), put.After))
+			} else {
+				p.note(fmt.Sprintf("%s are there already in %s; %s", put.Key, url, put.After))
+			}
 		}
 		if k == nil {
 			return "", nil

@@ -12,6 +12,7 @@ import (
 
 	"netdelta/engine"
 	"netdelta/experiment/measure"
+	"netdelta/experiment/study"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/workload"
@@ -85,7 +86,7 @@ func Inexact(c result.Cell, exact bool) string {
 // Supported marks the cells that can't be measured on a testbed, with the reasons.
 func Supported(ctx context.Context, cells []result.Cell, driver testbed.Provider) ([]result.Cell, error) {
 	p := Plan{Cells: slices.Clone(cells)}
-	if err := p.refuse(p.unsupported(ctx, driver, nil)); err != nil {
+	if err := p.refuse(p.unsupported(ctx, driver, &study.Study{})); err != nil {
 		return nil, err
 	}
 	p.markBaseless()

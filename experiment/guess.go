@@ -71,7 +71,7 @@ const (
 func (p *Plan) slowDown(burst time.Duration) bool {
 	longest := burst
 	for _, c := range plan.Measured(p.Cells) {
-		longest = max(longest, p.demands[c.ID].Burst, p.demands[c.ID].Transaction)
+		longest = max(longest, p.demands[c.ID].Burst, p.demands[c.ID].Transaction, p.demands[c.ID].Lasting)
 	}
 	if p.Blocks || p.Rules.Rounds > 0 || time.Duration(p.Rules.MinRounds)*longest <= roundsLength {
 		return false

@@ -281,9 +281,10 @@ func TestUnmetDemands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	install := workload.Installation([]string{"nothing-of-the-kind"})
 	for _, c := range p.Cells {
 		want := map[string]string{
-			"lacking": "workload lacking is unsupported: needs no-such-daemon; install it with apt install nothing-of-the-kind",
+			"lacking": "workload lacking is unsupported: needs no-such-daemon; " + install,
 			"greedy":  "workload greedy is unsupported: needs 1PiB of memory for its servers,",
 			"fleet":   "workload fleet on one node is unsupported: its servers (2) stand on a node each",
 			"tcp-rr":  "",

@@ -67,7 +67,7 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 	}
 	for _, reason := range []func(result.Cell) (string, error){
 		p.unstored(ctx, driver),
-		p.unsupported(ctx, driver, s.Changes),
+		p.unsupported(ctx, driver, s),
 		func(c result.Cell) (string, error) { return p.unreachable(ctx, driver, c) },
 		p.crowded(),
 		func(c result.Cell) (string, error) {
@@ -167,12 +167,13 @@ func (p *Plan) FixBuilds(n int) {
 
 // unsupported is why the testbed does not support a cell, "" where it does. It asks for each network, family and combination of
 // conditions once.
-func (p *Plan) unsupported(ctx context.Context, driver testbed.Provider, changes []testbed.Change) func(result.Cell) (string, error) {
+func (p *Plan) unsupported(ctx context.Context, driver testbed.Provider, s *study.Study) func(result.Cell) (string, error) {
 	lacks := map[testbed.Spec]error{}
 	unpinned := p.unpinned(driver)
 	return func(c result.Cell) (string, error) {
-		uses, _ := measure.NetworkUsed(changes, c.Network)
-		asked := testbed.Spec{Network: uses, Family: c.Params.Family, PodsOutlive: p.Blocks, Conditions: c.Params.Conditions.Plain(), Target: measure.TargetHost(c.Params), Volume: p.volumeOf(c), Peers: peersOf(p.demands[c.ID])}
+		uses, _ := measure.NetworkUsed(s.Changes, c.Network)
+		link := testbed.Link{MTU: cmp.Or(c.Params.MTU, s.Testbed.Link.MTU), Rate: s.Testbed.Link.Rate}
+		asked := testbed.Spec{Network: uses, Link: link, Family: c.Params.Family, PodsOutlive: p.Blocks, Conditions: c.Params.Conditions.Plain(), Target: measure.TargetHost(c.Params), Volume: p.volumeOf(c), Peers: peersOf(p.demands[c.ID])}
 		if _, known := lacks[asked]; !known {
 			lacks[asked] = driver.Supports(ctx, asked)
 		}

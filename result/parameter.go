@@ -90,7 +90,7 @@ type Exclusion struct{ Key, Why, Fix string }
 // Need says what a parameter belongs to, and what to do where that is missing.
 type Need struct {
 	Key, Fix string
-	Levels   string // at which it means something, with bars between them: "randrw|rw"; "" for any
+	Levels   string // at which it means something, with bars between them: "randrw|rw"; a bar at the end stands for none that is given; "" for any
 }
 
 // Means says whether a workload's own parameter means something with parameters p: what it needs is there, at a level that has it.
@@ -277,7 +277,7 @@ func sockets() []Parameter {
 		{Key: "engine", Kind: KindWord, Field: "Engine", Words: "netdelta|wrk|iperf3|sockperf|netperf", ID: "by=%", Label: "by %",
 			Unset: "netdelta", Dropped: true, Usual: "netdelta", Factor: "engine", Says: "Program that makes the load; netdelta is its own loop."},
 		{Key: "target", Kind: KindWord, Field: "Target", ID: "to=%", Label: "to %",
-			Says: "URL of an endpoint of your own in a cluster, measured in place of a server of netdelta's: http://HOST[:PORT][/PATH], mysql://USER@HOST[:PORT]/DATABASE. It has no password."},
+			Says: "URL of an endpoint of your own in a cluster, measured in place of a server of netdelta's: http://HOST[:PORT][/PATH], mysql://USER@HOST[:PORT]/DATABASE, postgres://USER@HOST[:PORT]/DATABASE. It has no password."},
 		{Key: "storage_class", Kind: KindWord, Field: "StorageClass", ID: "class=%", Label: "class %", Factor: "storage_class",
 			Says: "StorageClass of a cluster, whose volumes keep the blocks in place of a store of netdelta's."},
 		{Key: regimeKey, Kind: KindWord, Field: "CPU", Words: RegimeSaturated + "|" + RegimeWaking + "|" + RegimePaced, Stands: true,

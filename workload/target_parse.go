@@ -16,6 +16,8 @@ const (
 	SchemeHTTP  = "http"
 	SchemeHTTPS = "https"
 	SchemeMySQL = "mysql"
+	// SchemePostgres is of databases of PostgreSQL.
+	SchemePostgres = "postgres"
 )
 
 // TargetError is the error of a target that can't be read.
@@ -37,11 +39,11 @@ func (e *TargetError) Error() string {
 
 // schemes are those that a target may have, with the ports that they mean.
 func schemes() map[string]uint16 {
-	return map[string]uint16{SchemeHTTP: 80, SchemeHTTPS: 443, SchemeMySQL: 3306}
+	return map[string]uint16{SchemeHTTP: 80, SchemeHTTPS: 443, SchemeMySQL: 3306, SchemePostgres: 5432}
 }
 
 // TargetSchemes are the schemes that targets may have, sorted. Not each can be measured.
-func TargetSchemes() []string { return []string{SchemeHTTP, SchemeHTTPS, SchemeMySQL} }
+func TargetSchemes() []string { return []string{SchemeHTTP, SchemeHTTPS, SchemeMySQL, SchemePostgres} }
 
 // Limits of targets.
 const (
@@ -52,8 +54,8 @@ const (
 	mostUser     = 80
 )
 
-// ParseTarget reads the URL of a target: http://HOST[:PORT][/PATH], mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE. The error is a
-// *TargetError.
+// ParseTarget reads the URL of a target: http://HOST[:PORT][/PATH], mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE, or the same with postgres.
+// The error is a *TargetError.
 func ParseTarget(text string) (Target, error) {
 	p := targetParser{text: text, shown: conceal(text)}
 	return p.parse()
@@ -239,7 +241,7 @@ func (p targetParser) finish(t Target, pathAt int) (Target, error) {
 	if strings.HasPrefix(t.Path, "?") || t.Path == "" {
 		t.Path = "/" + t.Path
 	}
-	if t.Scheme != SchemeMySQL {
+	if t.Scheme != SchemeMySQL && t.Scheme != SchemePostgres {
 		if t.User != "" {
 			return p.fail(len(t.Scheme)+len("://"), "a user can't be had by "+t.Scheme, "leave it out: requests are sent without a login")
 		}
@@ -248,9 +250,9 @@ func (p targetParser) finish(t Target, pathAt int) (Target, error) {
 	name := t.Path[1:]
 	switch {
 	case t.User == "":
-		return p.fail(len(t.Scheme)+len("://"), "the user is missing", "write mysql://USER@"+t.Host+"/DATABASE")
+		return p.fail(len(t.Scheme)+len("://"), "the user is missing", "write "+t.Scheme+"://USER@"+t.Host+"/DATABASE")
 	case name == "":
-		return p.fail(pathAt, "the database is missing", "write mysql://"+t.User+"@"+t.Host+"/DATABASE")
+		return p.fail(pathAt, "the database is missing", "write "+t.Scheme+"://"+t.User+"@"+t.Host+"/DATABASE")
 	}
 	if i := strings.IndexFunc(name, notInDatabase); i >= 0 || len(name) > mostDatabase {
 		return p.fail(pathAt+1+max(i, 0), "this is no name of a database that netdelta takes", fmt.Sprintf("1 to %d letters, digits, dashes and underscores", mostDatabase))
@@ -303,7 +305,7 @@ func (t Target) String() string {
 	return t.Scheme + "://" + host + t.Path
 }
 
-// Database is the name of the database (mysql).
+// Database is the name of the database (mysql, postgres).
 func (t Target) Database() string { return strings.TrimPrefix(t.Path, "/") }
 
 // wrongScheme is the error of a target that a workload can't speak to.
@@ -313,7 +315,7 @@ func wrongScheme(t Target, schemes []string) error {
 	case t.Scheme == SchemeHTTPS && slices.Contains(schemes, SchemeHTTP):
 		e.Problem = "https is unsupported: netdelta's client speaks plain HTTP"
 		e.Fix = "name the port of plain HTTP behind what ends TLS, as http://HOST:PORT/PATH"
-	case t.Scheme == SchemeMySQL:
+	case t.Scheme == SchemeMySQL, t.Scheme == SchemePostgres:
 		e.Fix += ", or measure this one by --workloads oltp"
 	case t.Scheme == SchemeHTTP:
 		e.Fix += ", or measure this one by --workloads http"

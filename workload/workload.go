@@ -11,6 +11,7 @@ import (
 
 	"netdelta/engine"
 	"netdelta/internal/daemon"
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/unit"
@@ -64,8 +65,11 @@ type Workload struct {
 
 // Bind gives a workload its constructors and its check, for a loop of the given kind and parameters within limits.
 func Bind(w Workload, kind engine.Kind, limits engine.Limits) Workload {
-	limits.Workload = w.Name
+	limits.Workload, limits.Own = w.Name, w.Parameters
 	w.Check = limits.Check
+	if len(w.Parameters) > 0 {
+		w.Demand = func(p result.Params) Demand { return iterated(kind, p) }
+	}
 	w.SourcePorts = func(p result.Params) int {
 		if kind == engine.ConnectRR {
 			return engine.ConnectPorts
@@ -146,6 +150,10 @@ type Demand struct {
 	// Transaction is how long one takes, about, where that may be longer than a burst; 0 is no matter. A burst ends with the transaction
 	// under way, and the last one of such a length has warmed up for the next.
 	Transaction time.Duration
+	// Transactions ends each burst after so many, whatever the study says of its length; 0 leaves that to the study. Lasting is how long
+	// they take, as guessed.
+	Transactions int
+	Lasting      time.Duration
 	// Opaque says that it is not known to the byte what goes over the wire. Its path is then proved without amounts.
 	Opaque bool
 	// Memory is what its servers take at most, in all pods together.
@@ -164,8 +172,9 @@ type Demand struct {
 // Put is what a workload puts into an endpoint of the user's own, once for all cells that speak to it.
 type Put struct {
 	Key    string        // what it is: "4 tables of 25,000 rows". Cells with another one take a run of their own
-	Disk   unit.Bytes    // what it takes there, at most
+	Disk   unit.Bytes    // what it takes there, at most; 0 of what is there already
 	Within time.Duration // how long it may take
+	After  string        // what becomes of it: "they are dropped at the end"
 }
 
 // Program is a program that a workload needs.
@@ -236,7 +245,9 @@ type Health struct {
 func Parameters(workloads []Workload) []result.Parameter {
 	var own []result.Parameter
 	for _, w := range workloads {
-		own = append(own, w.Parameters...)
+		for _, d := range w.Parameters {
+			own = gather.Once(own, d)
+		}
 	}
 	return own
 }

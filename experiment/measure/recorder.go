@@ -157,6 +157,9 @@ const (
 	programHangAfter = 20 * time.Second
 )
 
+// slowest is how many times as long as was guessed a number of transactions may take.
+const slowest = 20
+
 // What a burst costs in addition to its length: the exchange with the agents, and the start of a program.
 const (
 	exchange     = 500 * time.Microsecond
@@ -176,10 +179,12 @@ type BurstSize struct {
 	Visit int
 	// Cost is what a burst takes in all, as guessed.
 	Cost     time.Duration
-	length   time.Duration // after which no transaction begins, without the warm-up
+	length   time.Duration // after which no transaction begins, without the warm-up, unless transactions end the burst
 	warmup   time.Duration
-	takes    time.Duration // without the warm-up: its length, or a transaction that takes longer
+	takes    time.Duration // without the warm-up: its length, or transactions that take longer
 	deadline time.Duration // when a burst is given up
+	// transactions end the burst, 0 leaves that to its length.
+	transactions int
 }
 
 // SizeOf is the size of a cell's bursts from the study's length of a burst and bursts in a visit (0: it does not say).
@@ -189,7 +194,12 @@ func SizeOf(burst time.Duration, visit int, d workload.Demand) BurstSize {
 		s.warmup = s.length / warmupShare
 	}
 	s.takes = max(s.length, d.Transaction)
-	s.deadline, s.Cost = s.takes+hangAfter, s.takes+s.warmup+exchange
+	s.deadline = s.takes + hangAfter
+	if d.Transactions > 0 {
+		s.transactions, s.takes = d.Transactions, d.Lasting
+		s.deadline = slowest*s.takes + hangAfter
+	}
+	s.Cost = s.takes + s.warmup + exchange
 	if len(d.Programs) > 0 || d.Burst > 0 {
 		s.deadline = s.takes + programHangAfter
 	}
@@ -215,7 +225,11 @@ func (s BurstSize) patient(patience time.Duration, d workload.Demand) BurstSize 
 }
 
 func (s BurstSize) spec() engine.BurstSpec {
-	return engine.BurstSpec{Duration: s.length, Warmup: s.warmup, Deadline: s.deadline}
+	spec := engine.BurstSpec{Duration: s.length, Warmup: s.warmup, Deadline: s.deadline}
+	if s.transactions > 0 {
+		spec.Duration, spec.Transactions = 0, int64(s.transactions)
+	}
+	return spec
 }
 
 // Settle is how long a swapped network is left alone before it is measured: neighbours resolve, bridges learn.

@@ -72,6 +72,15 @@ func TestLongTransactionsAreMeasuredOneAtATime(t *testing.T) {
 	}
 }
 
+// A burst that ends after a number of transactions has no other end, and the time that these may take.
+func TestTransactionsEndBursts(t *testing.T) {
+	const burst, lasting = 5 * time.Millisecond, 2 * time.Second
+	s := SizeOf(burst, 0, workload.Demand{Transactions: 50_000, Lasting: lasting})
+	if spec := s.spec(); spec.Transactions != 50_000 || spec.Duration != 0 || spec.Deadline < 10*lasting || s.Cost < lasting || s.Visit != 1 {
+		t.Errorf("50,000 transactions: %+v, %+v", spec, s)
+	}
+}
+
 // Where ends sleep between requests, visits are shorter, so that a sweep is over before what it takes to wake has changed.
 func TestVisitsOfEndsThatSleepAreShort(t *testing.T) {
 	const burst, sleeps = 5 * time.Millisecond, 60 * time.Microsecond

@@ -263,7 +263,7 @@ func (s *Session) burst(ctx context.Context, round int, at time.Duration) error 
 func (s *Session) measure(ctx context.Context, spec engine.BurstSpec, round int, at time.Duration) error {
 	spec.DropLast = s.disturbed
 	s.disturbed = false
-	if err := errors.Join(s.beginServed(ctx, eachBurst), s.links.begin(ctx), s.bounds.Begin(ctx, spec.Duration)); err != nil {
+	if err := errors.Join(s.beginServed(ctx, eachBurst), s.links.begin(ctx), s.bounds.Begin(ctx, s.Size.takes)); err != nil {
 		return err
 	}
 	meterErr := s.meter.Start() // also of an agent that is gone: the burst then says more
@@ -301,7 +301,9 @@ func (s *Session) Discard(ailment string) {
 
 // BurstUnrecorded runs the workload for as long as asked, or as its programs need, after a warm-up of a fifth of that.
 func (s *Session) BurstUnrecorded(ctx context.Context, length time.Duration) (engine.Burst, error) {
-	b, err := s.run(ctx, SizeOf(length, 0, s.demand).spec())
+	d := s.demand
+	d.Transactions = 0
+	b, err := s.run(ctx, SizeOf(length, 0, d).spec())
 	if err != nil {
 		return b, fmt.Errorf("burst of %s: %w", s.Cell.ID, err)
 	}

@@ -41,7 +41,7 @@ const sweepsLeast = 50 * time.Millisecond
 // is without neighbours, and needs no programs at either end.
 func (s *Session) sweeps() bool {
 	d := s.demand
-	return s.visits && s.client.Local() && d.Cluster == nil && d.Burst == 0 && len(d.Programs) == 0 && !hasNeighbour(s.Cell.Params.Conditions)
+	return s.visits && s.client.Local() && d.Cluster == nil && d.Burst == 0 && d.Transactions == 0 && len(d.Programs) == 0 && !hasNeighbour(s.Cell.Params.Conditions)
 }
 
 // sweptLeast is the share of its time that a network's visits in a round must miss at least, so that they don't count: as one visit

@@ -175,8 +175,20 @@ func (s *Session) begun() []result.Cell {
 // unseen is a provider that can't be asked what it supports.
 type unseen struct{ testbed.Provider }
 
-// Supports implements testbed.Provider.
-func (unseen) Supports(context.Context, testbed.Spec) error { return nil }
+// Supports implements testbed.Provider: what no kernel can do is refused.
+func (u unseen) Supports(_ context.Context, spec testbed.Spec) error {
+	spec.Nodes, spec.PodsPerNode, spec.Link.MTU = 2, 2, 0
+	t, err := spec.Topology()
+	if err != nil {
+		return err
+	}
+	n, err := network.Find(u.Capabilities().Networks, spec.Network)
+	if err != nil {
+		return err
+	}
+	_, err = n.Plan(t)
+	return err
+}
 
 // prepare plans the run and returns what makes its configuration, or another one of the same plan.
 func (s *Session) prepare(ctx context.Context) (configure func(context.Context) (experiment.Config, error), err error) {

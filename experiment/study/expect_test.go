@@ -103,9 +103,9 @@ func TestEffectsInWords(t *testing.T) {
 
 func TestParseExpectationRefuses(t *testing.T) {
 	const metrics = "cpu, loss, mean, min, no_drop, p50, p50_at_10, p50_at_50, p50_at_90, p90, p99, p99.9, partial_drop, rate, request, response, throughput"
-	const factors = "block, bond.mode, bond.xmit_hash_policy, bridge_netfilter, busy_poll, client_pods, clients, congestion_control, connections, cpu, depth, encryption, engine, " +
-		"family, file, from, fsync, io, link.count, link.delay, link.loss, link.nodes, link.rate, message, mix, mtu, nagle, offload.gro, offload.gso, offload.lro, " +
-		"offload.tso, operation, osds, path, placement, policy, policy.pods, policy.rules, qos, rate, reads, reconnect, regime, request_rate, rows, rps, service, service.count, storage_class, store, tables, target, threads, workload"
+	const factors = "block, bond.mode, bond.xmit_hash_policy, bridge_netfilter, busy_poll, client_pods, clients, congestion_control, connections, cpu, data, depth, encryption, engine, " +
+		"family, file, from, fsync, io, iterations, link.count, link.delay, link.loss, link.nodes, link.rate, message, mix, mtu, nagle, offload.gro, offload.gso, offload.lro, " +
+		"offload.tso, operation, osds, path, placement, policy, policy.pods, policy.rules, qos, rate, reads, reconnect, regime, request_rate, rows, rps, servers, service, service.count, storage_class, store, tables, target, threads, workload"
 	for in, want := range map[string]string{
 		"":                       `column 1: unknown metric the end: known are ` + metrics,
 		"p5 of host below vxlan": `column 1: unknown metric "p5": did you mean "p50"?`,

@@ -305,3 +305,19 @@ func (s *Study) MoveTo(kind string, cards bool) {
 		s.Testbed.NIC = ""
 	}
 }
+
+// LeaveLinks takes out what the study says of the links between nodes (their rate, delay, loss and bonds), so that they are measured as they
+// are found. It returns the keys that there were.
+func (s *Study) LeaveLinks() (left []string) {
+	for _, d := range s.parameters() {
+		if (strings.HasPrefix(d.Key, "link.") || strings.HasPrefix(d.Key, "bond.")) && s.varies(d.Key) {
+			s.common(d.Key, nil)
+			left = append(left, d.Key)
+		}
+	}
+	if s.Testbed.Link.Rate > 0 {
+		s.Testbed.Link.Rate = 0
+		left = gather.Once(left, "link.rate")
+	}
+	return left
+}

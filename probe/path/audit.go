@@ -95,7 +95,7 @@ func (p *PlannedProver) End(ctx context.Context, moved []Moved) (Audit, error) {
 	}
 	plan := p.o.Plan()
 	if plan.Found {
-		var ways [][]network.Hop
+		ways := [][]network.Hop{p.background}
 		for _, f := range flows {
 			ways = append(ways, f.Request, f.Response)
 		}

@@ -156,6 +156,35 @@ func TestAudit(t *testing.T) {
 	}
 }
 
+// asFound is a testbed whose nodes are used as they are found.
+type asFound struct{ testbed.Observer }
+
+func (f asFound) Plan() network.Plan {
+	p := f.Observer.Plan()
+	p.Found = true
+	return p
+}
+
+// Of nodes that are used as they are found only devices on some way are read: the ways of daemons among themselves are some of these.
+func TestAuditOfNodesAsFound(t *testing.T) {
+	t.Parallel()
+	o := asFound{open(t, named(t, "routed"), testbed.Spec{})}
+	e := newEnds(t, o, 0, 1)
+	prover := path.NewPlannedProver(o)
+	prover.Background(o.Pods()[1:])
+	if err := prover.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l, err := e.trip(t, "tcp", 20_000, 10)(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := prover.End(t.Context(), []path.Moved{{From: e.client.Pod, To: e.server.Pod, Protocol: l.Protocol, Requests: l.Requests, Responses: l.Responses}})
+	if err != nil || len(a.Findings) > 0 {
+		t.Errorf("%v %+v", err, a)
+	}
+}
+
 // dripping is a testbed on which something else still moves while the first readings are taken.
 type dripping struct {
 	testbed.Observer

@@ -50,6 +50,9 @@ type Level struct {
 	Threads           int64   `parquet:"threads"`
 	Target            string  `parquet:"target"`
 	StorageClass      string  `parquet:"storage_class"`
+	Iterations        int64   `parquet:"iterations"`
+	Servers           int64   `parquet:"servers"`
+	Data              string  `parquet:"data"`
 	Conditions
 }
 
@@ -357,6 +360,7 @@ func level(run string, c result.Cell) Level {
 		Reads: p.Own.Share("reads"), Fsync: int64(p.Own.Count("fsync")), OSDs: int64(p.Own.Count("osds")), ClientPods: int64(p.Own.Count("client_pods")), IO: p.Own.Word("io"), Clients: int64(p.Clients),
 		Mix: p.Own.Word("mix"), Tables: int64(p.Own.Count("tables")), Rows: int64(p.Own.Count("rows")), Threads: int64(p.Own.Count("threads")),
 		Target: p.Target, StorageClass: p.StorageClass,
+		Iterations: int64(p.Own.Count("iterations")), Servers: int64(p.Own.Count("servers")), Data: p.Own.Word("data"),
 		Conditions: conditions(p.Conditions),
 	}
 }

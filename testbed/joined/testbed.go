@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -164,6 +165,9 @@ func (l *Testbed) Swap(ctx context.Context, name string) error {
 	if l.closed {
 		return fmt.Errorf("swap to network %s: %w", name, lab.ErrClosed)
 	}
+	if l.found && name == l.Spec().Network {
+		return nil // nothing of it was built
+	}
 	_, p, err := l.driver.plan(l.Spec(), name)
 	if err != nil {
 		return fmt.Errorf("swap the network: %w", err)
@@ -260,8 +264,12 @@ func (d *Driver) found(spec testbed.Spec, t *network.Topology) error {
 	refused := func(condition, why string) error {
 		return &network.NotPossibleError{Network: spec.Network, Condition: condition, Why: why}
 	}
-	if spec.Conditions != (result.Conditions{}) {
-		return refused("conditions of the network", "nothing of the machines' own network is changed")
+	levels := gather.Each(spec.Conditions.Levels(), result.Level.String)
+	if t.Rate > 0 && spec.Conditions.LinkRate == 0 { // of all links of the testbed
+		levels = append(levels, fmt.Sprintf("link.rate=%s", t.Rate))
+	}
+	if len(levels) > 0 {
+		return refused(strings.Join(levels, ", "), "nothing of the machines' own network is changed")
 	}
 	if len(t.Nodes) > len(d.nodes) {
 		return refused(fmt.Sprintf("%d nodes", len(t.Nodes)), fmt.Sprintf("there are %d machines, and none is two nodes of its own network", len(d.nodes)))
@@ -276,7 +284,7 @@ func (d *Driver) found(spec testbed.Spec, t *network.Topology) error {
 			t.MTU = own.MTU // nothing is built that had one
 		}
 		if t.MTU != own.MTU {
-			return refused(fmt.Sprintf("mtu=%d", t.MTU), fmt.Sprintf("the card %s of node%d has an MTU of %d, and stays as it is", own.Card, at, own.MTU))
+			return refused(fmt.Sprintf("mtu=%d", t.MTU), fmt.Sprintf("the card %s of node%d has an MTU of %d, and stays as it is: measure all networks with --mtu %d", own.Card, at, own.MTU, own.MTU))
 		}
 		address := netip.Prefix{}
 		for _, a := range own.Addresses {

@@ -65,7 +65,7 @@ func (d *Driver) Capabilities() testbed.Capabilities {
 // Supports implements testbed.Provider: it tries for real, in a namespace made for the purpose, each kind of link that the
 // network uses. The answers are kept for the life of the driver.
 func (d *Driver) Supports(ctx context.Context, spec testbed.Spec) error {
-	spec.Nodes, spec.PodsPerNode, spec.Link = 2, 2, testbed.Link{}
+	spec.Nodes, spec.PodsPerNode, spec.Link.MTU = 2, 2, 0
 	t, err := spec.Topology()
 	if err != nil {
 		return err

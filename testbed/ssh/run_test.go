@@ -365,3 +365,73 @@ func testWorkloads(t *testing.T, count int, workloads string, kinds int) {
 	}
 	f.unchanged(t, before, 10*time.Second)
 }
+
+// TestMetalInBlocks: the servers' own network is measured while others are swapped beside it; a condition that it can't be under is named, and the
+// rest is measured. A study that was made for a lab leaves out its links' rates where that network is the baseline.
+func TestMetalInBlocks(t *testing.T) {
+	t.Parallel()
+	f := newFarm(t, 2)
+	p := newProgram(t, f.lan)
+	before := f.before(t)
+	must(t, os.WriteFile(filepath.Join(p.dir, "small.yaml"), []byte(strings.NewReplacer(
+		"[metal, host, routed, vxlan]", "[host, routed]", "[tcp-rr]", "[{tcp-rr: {link.rate: [100Mbit/s]}}, {tcp-rr: {policy: [none, nftables]}}]",
+		"{kind: ssh}", "{kind: lab}", "baseline: metal", "baseline: host").Replace(study)), 0o600))
+	said, err := p.command(t.Context(), "run", "small.yaml", "--quiet", "--out", "out", "--testbed", "ssh", "--baseline", "metal", "--blocks", "2", "--nodes", f.nodes()).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	run, err := result.Load(filepath.Join(p.dir, "out"))
+	must(t, err)
+	for _, c := range run.Cells {
+		guarded := c.Params.Conditions.Policy == "nftables"
+		if c.Network != "host" && guarded != strings.Contains(c.Unsupported, "network metal is not possible with policy=nftables:10") { // host can't be swapped there
+			t.Errorf("%s: %q", c.ID, c.Unsupported)
+		}
+	}
+	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
+	must(t, err)
+	metal := 0
+	for _, one := range contents.Trials {
+		if one.Failed != "" || one.Path == nil || !one.Path.OK {
+			t.Errorf("%s: %s, %+v", one.Cell, one.Failed, one.Path)
+		}
+		if strings.HasPrefix(one.Cell, "metal") {
+			metal++
+		}
+	}
+	if metal != 4 || !strings.Contains(string(said), "link.rate") {
+		t.Errorf("there are %d trials of metal, want it twice in each of 2 blocks\n%s", metal, said)
+	}
+	f.unchanged(t, before, 5*time.Second)
+}
+
+// TestDatabaseOverMetal: a replicated database is measured over the servers' own network and over another one, by a study that was made for a lab.
+func TestDatabaseOverMetal(t *testing.T) {
+	require.Long(t)
+	t.Parallel()
+	for _, program := range []string{"mariadbd", "sysbench"} {
+		require.Tool(t, program)
+	}
+	f := newFarm(t, 4)
+	p := newProgram(t, f.lan)
+	before := f.before(t)
+	said, err := p.command(t.Context(), "run", "database", "--quiet", "--out", "out", "--testbed", "ssh", "--baseline", "metal", "--networks", "metal,routed",
+		"--workloads", "oltp", "--factor", "mix=update_index", "--blocks", "2", "--time-budget", "3m", "--nodes", f.nodes()).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	contents, err := result.LoadTrials(filepath.Join(p.dir, "out"))
+	must(t, err)
+	networks := map[string]int{}
+	for _, one := range contents.Trials {
+		if one.Failed != "" || one.Path == nil || !one.Path.OK || one.Transactions == 0 {
+			t.Errorf("%s: %d transactions, %s, %+v", one.Cell, one.Transactions, one.Failed, one.Path)
+		}
+		network, _, _ := strings.Cut(one.Cell, "/")
+		networks[network]++
+	}
+	if networks["metal"] == 0 || networks["routed"] == 0 {
+		t.Errorf("there are trials of %v\n%s", networks, said)
+	}
+	f.unchanged(t, before, 20*time.Second)
+}

@@ -30,6 +30,7 @@ const (
 	mostSync    = 1024
 	mostOSDs    = 16
 	mostPods    = 16
+	mostServers = 16
 )
 
 // leastBurst is the shortest burst that says something: fio counts its length in whole milliseconds, and takes a third of a
@@ -76,6 +77,8 @@ func parameters() []result.Parameter {
 			Needs: result.Need{Key: "store", Levels: "ceph", Fix: "name the store that has them: store: ceph"}, Says: "OSDs of the store, on a node each; 3 where it is left out. Each block is kept on three of them, or on all of fewer."},
 		result.Parameter{Key: "client_pods", Kind: result.KindCount, Low: 1, High: mostPods, Usual: "1", ID: "client_pods=%", Label: "% client pods",
 			Says: "Pods on a node each that use the store at the same time, with as many clients each as there are; of a storage class, each has a volume of its own. 1 where it is left out."},
+		result.Parameter{Key: "servers", Kind: result.KindCount, Low: 1, High: mostServers, ID: "servers=%", Label: "% servers",
+			Needs: result.Need{Key: "store", Levels: "nbd|", Fix: "name the store that has them: store: nbd"}, Says: "Servers of the store, on a node each, whose blocks each client reads and writes at the same time, with as many connections to each; 1 where it is left out."},
 		result.Parameter{Key: "fsync", Kind: result.KindCount, Low: 1, High: mostSync, ID: "fsync=%", Label: "fsync %",
 			Needs: result.Need{Key: "operation", Levels: "randwrite|randrw|write|rw", Fix: "name one that writes: operation: [randwrite]"}, Says: "After how many writes a client has the store make lasting what it wrote; never where it is left out."},
 		result.Parameter{Key: "io", Kind: result.KindWord, Words: "direct|" + buffered, Unset: "direct", Dropped: true, Usual: "direct", ID: "io=%", Label: "% I/O",
@@ -93,6 +96,7 @@ type load struct {
 	Sync             int     // writes between two syncs, 0 for none
 	OSDs             int     // of a store of Ceph
 	ClientPods       int     // 0 is one
+	Servers          int     // of a store of NBD, on a node each; 0 is one that stands alone
 	IO               string  // how a volume's blocks are read and written
 }
 
@@ -106,8 +110,13 @@ func loadOf(p result.Params) load {
 	if fio.Mixed(own.Word("operation")) {
 		reads = cmp.Or(reads, evenShare)
 	}
-	return load{p, own.Word("store"), own.Word("operation"), own.Size("block"), own.Count("depth"), reads, own.Count("fsync"), cmp.Or(own.Count("osds"), ceph.OSDs), own.Count("client_pods"), own.Word("io")}
+	return load{p, own.Word("store"), own.Word("operation"), own.Size("block"), own.Count("depth"), reads, own.Count("fsync"), cmp.Or(own.Count("osds"), ceph.OSDs), own.Count("client_pods"), own.Count("servers"), own.Word("io")}
 }
+
+// clustered says that the store's servers are started once for all cells, on nodes of their own.
+func (p load) clustered() bool { return p.ClientPods > 0 || p.Servers > 0 }
+
+func (p load) servers() int { return max(p.Servers, 1) }
 
 // check returns an error that names the first parameter out of range, and the range.
 func check(p result.Params) error {
@@ -166,8 +175,8 @@ func demand(params result.Params, known *disks) workload.Demand {
 	if p.StorageClass != "" {
 		d.Volume = volumeFile(p)
 	}
-	// A server that can stand alone does so where nothing is said of several clients.
-	if c := s.cluster; c != nil && (s.serve == nil || p.ClientPods > 0) {
+	// A server that can stand alone does so where nothing is said of several clients, or of several servers.
+	if c := s.cluster; c != nil && (s.serve == nil || p.clustered()) {
 		key, pods := c.shape(p)
 		d.Cluster = &workload.Cluster{
 			Key: key, Pods: pods, Ports: c.ports,

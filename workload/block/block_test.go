@@ -321,3 +321,44 @@ func TestSharedServer(t *testing.T) {
 		t.Error(h.Unwell)
 	}
 }
+
+// TestSeveralServers: one client uses the blocks of several servers at once, and is refused where one of them is not there.
+func TestSeveralServers(t *testing.T) {
+	programs(t)
+	w := block.Workload()
+	p := result.Params{Clients: 2, Own: result.OwnOf("servers", 2, "depth", 2)}
+	d := w.Demands(p)
+	if one := w.Demands(result.Params{Own: result.OwnOf("servers", 1)}); d.Cluster == nil || d.Cluster.Pods != 2 || one.Cluster.Pods != 1 || one.Cluster.Key == d.Cluster.Key || 2*one.Memory != d.Memory {
+		t.Fatalf("one: %+v, two: %+v", one, d)
+	}
+	at := workload.Member{Peers: []netip.Addr{netip.MustParseAddr("127.0.78.1"), netip.MustParseAddr("127.0.78.2")}, CPU: -1}
+	for at.Pod = range at.Peers {
+		if at.Pod > 0 {
+			client := at
+			client.Pod = -1
+			if c, err := d.Cluster.Dial(within(t), p, client); err == nil || !strings.Contains(err.Error(), "127.0.78.2") {
+				t.Errorf("without a server: %v, %v", c, err)
+			}
+		}
+		server, err := d.Cluster.Serve(within(t), p, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = server.Close() }()
+	}
+	at.Pod = -1
+	c, err := d.Cluster.Dial(within(t), p, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	b, err := c.Burst(engine.BurstSpec{Transactions: 400, Deadline: patience})
+	if err != nil || b.Transactions != 400 { // 100 of each of two clients of two servers
+		t.Errorf("400 operations: %+v, %v", b, err)
+	}
+	for name, bad := range map[string]result.Params{"17": {Own: result.OwnOf("servers", 17)}, "a volume's": {StorageClass: "fast", Own: result.OwnOf("servers", 2)}} {
+		if err := w.Check(bad); err == nil {
+			t.Errorf("%s servers are taken", name)
+		}
+	}
+}

@@ -85,7 +85,7 @@ const longest = 30 * time.Second
 // burst has fio do a burst.
 func (c *client) burst(ctx context.Context, spec engine.BurstSpec) (engine.Burst, engine.More, error) {
 	length := cmp.Or(spec.Duration, longest)
-	clients := int64(c.params.Clients)
+	clients := int64(c.params.Clients * c.params.servers())
 	job := fio.Job{
 		Target: c.target, Operation: c.params.Operation, Reads: c.params.Reads, Sync: c.params.Sync,
 		Block: c.params.Block, Depth: c.params.Depth, Clients: c.params.Clients,
@@ -218,7 +218,7 @@ type disks struct {
 func (d *disks) measure(ctx context.Context, p load, cpu int) (disk result.Disk, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p.Clients *= max(p.ClientPods, 1) // of all that use it
+	p.Clients *= max(p.ClientPods, 1) * p.servers() // of all that use it
 	what := fmt.Sprint(p.Operation, p.Reads, p.Sync, p.Block, p.Depth, p.Clients)
 	if disk, found := d.known[what]; found {
 		return disk, nil
@@ -280,6 +280,8 @@ func checkVolume(p load) error {
 	switch {
 	case p.Store != stores()[0].name: // the default
 		return fmt.Errorf("store %s is one of netdelta's own; leave it out with a storage class", p.Store)
+	case p.Servers > 0:
+		return fmt.Errorf("servers %d are of a store of netdelta's own; leave them out with a storage class", p.Servers)
 	case p.File != 0 && (p.File < least || p.File > mostFile):
 		return fmt.Errorf("file %d bytes is out of range: %d to %d bytes", int64(p.File), int64(least), int64(mostFile))
 	}

@@ -38,23 +38,31 @@ func nbd() store {
 	return store{
 		name:     "nbd",
 		programs: []workload.Program{{Name: nbdServer, Package: "nbd-server"}},
-		memory:   func(p load) unit.Bytes { return exportSize(p) + serverRoom },
+		memory:   func(p load) unit.Bytes { return unit.Bytes(p.servers()) * (exportSize(p) + serverRoom) },
 		serve:    serveNBD,
 		attach:   attachNBD,
 		cluster: &cluster{
-			shape: func(load) (key string, pods int) { return "nbd", 1 },
+			shape: func(p load) (key string, pods int) { return fmt.Sprintf("nbd of %d servers", p.servers()), p.servers() },
 			ports: []uint16{nbdPort},
 			serve: func(ctx context.Context, p load, at workload.Member) (engine.Server, error) {
 				return serveNBD(ctx, p, netip.AddrPortFrom(at.Peers[at.Pod], nbdPort), at.CPU)
 			},
 			attach: func(ctx context.Context, _ *daemon.Sandbox, at workload.Member) (fio.Target, error) {
-				return attachNBD(ctx, load{}, netip.AddrPortFrom(at.Peers[0], cmp.Or(at.Port, nbdPort)))
+				var servers []netip.AddrPort
+				for i, peer := range at.Peers {
+					port := uint16(nbdPort)
+					if i == 0 {
+						port = cmp.Or(at.Port, nbdPort)
+					}
+					servers = append(servers, netip.AddrPortFrom(peer, port))
+				}
+				return attachNBDs(ctx, servers)
 			},
 		},
 	}
 }
 
-// nbdPort is the port of a server that clients in several pods use: NBD's own.
+// nbdPort is the port of servers that are started once for all cells: NBD's own.
 const nbdPort = 10809
 
 // serverRoom is what the server takes in addition to its blocks: its configuration and processes, one for each connection.
@@ -64,9 +72,9 @@ const serverRoom = 32 * unit.MiB
 // memory; what counts is that there are enough blocks to choose among.
 func imageSize(p load) unit.Bytes { return max(64*unit.MiB, 16*p.Block) }
 
-// exportSize is how many bytes of blocks a server has: one that clients in several pods use has enough for blocks of any size.
+// exportSize is how many bytes of blocks a server has: one that is started once for all cells has enough for blocks of any size.
 func exportSize(p load) unit.Bytes {
-	if p.ClientPods > 0 {
+	if p.clustered() {
 		p.Block = mostBlock
 	}
 	return imageSize(p)
@@ -74,10 +82,19 @@ func exportSize(p load) unit.Bytes {
 
 // attachNBD finds out that a server answers.
 func attachNBD(ctx context.Context, _ load, server netip.AddrPort) (fio.Target, error) {
-	if err := greet(ctx, server); err != nil {
-		return fio.Target{}, err
+	return attachNBDs(ctx, []netip.AddrPort{server})
+}
+
+// attachNBDs is attachNBD for several servers, each of which has blocks of its own.
+func attachNBDs(ctx context.Context, servers []netip.AddrPort) (fio.Target, error) {
+	t := fio.Target{Engine: "nbd"}
+	for _, s := range servers {
+		if err := greet(ctx, s); err != nil {
+			return t, err
+		}
+		t.Places = append(t.Places, fmt.Sprintf("uri=nbd://%s/%s", s, export))
 	}
-	return fio.Target{Engine: "nbd", Options: []string{fmt.Sprintf("uri=nbd://%s/%s", server, export)}}, nil
+	return t, nil
 }
 
 // magic is how a server begins; flags follow it.
@@ -127,7 +144,7 @@ func serveNBD(ctx context.Context, p load, listen netip.AddrPort, cpu int) (_ en
 	if err != nil {
 		return nil, err
 	}
-	s := &nbdDaemon{home: home, listen: listen, cpu: cpu, flushes: p.Sync > 0 || p.ClientPods > 0}
+	s := &nbdDaemon{home: home, listen: listen, cpu: cpu, flushes: p.Sync > 0 || p.clustered()}
 	if err := s.open(ctx, size, p); err != nil {
 		return nil, errors.Join(err, home.Close())
 	}

@@ -136,7 +136,7 @@ func (e Engine) usable(own workload.Workload, p result.Params) error {
 	if err := own.Check(p); err != nil {
 		return err
 	}
-	if err := e.Check(engine.Fill(p, own.Defaults)); err != nil {
+	if err := cmp.Or(Lacks(map[string]bool{"iterations": p.Own.Count("iterations") > 0}), e.Check(engine.Fill(p, own.Defaults))); err != nil {
 		return fmt.Errorf("%s: engine %s: %w; leave it out, or the engine", own.Name, e.Name, err)
 	}
 	return nil

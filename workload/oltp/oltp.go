@@ -55,6 +55,10 @@ func parameters() []result.Parameter {
 		},
 		result.Parameter{Key: "tables", Kind: result.KindCount, Low: 1, High: mostTables, Label: "% tables", Says: "Tables that transactions choose among; 4 where it is left out."},
 		result.Parameter{Key: "rows", Kind: result.KindCount, Low: leastRows, High: mostRows, Label: "% rows each", Says: "Rows of each table, in the memory of three nodes or in the database of a target; 25,000 where it is left out."},
+		result.Parameter{
+			Key: dataKey, Kind: result.KindWord, Words: fresh + "|" + kept + "|" + prepared, Unset: fresh, ID: "data=%", Label: "% data",
+			Says: "Where the tables of a target come from: made and dropped by the run, made once and left to later runs, or prepared by sysbench before.",
+		},
 	)
 }
 
@@ -72,10 +76,10 @@ func dataOf(p result.Params) galera.Data {
 
 // demand is the same for all parameters with the same tables: they share one cluster.
 func demand(p result.Params) workload.Demand {
-	data := dataOf(p)
 	if p.Target != "" { // its programs are looked for in its pods
-		return workload.Demand{Burst: burst, Opaque: true, Put: workload.Put{Key: data.String(), Disk: data.Size(), Within: data.Time()}}
+		return workload.Demand{Burst: burst, Opaque: true, Put: tablesOf(p).put()}
 	}
+	data := dataOf(p)
 	return workload.Demand{
 		Programs: galera.Programs(), Burst: burst, Opaque: true, Memory: data.Memory() + clientMemory,
 		Cluster: &workload.Cluster{Key: data.Key(), Pods: galera.Nodes, Ports: []uint16{galera.Port}, Serve: serve, Dial: dial},
@@ -95,8 +99,11 @@ func check(p result.Params) error {
 	if p.CPU != "" && p.CPU != "any" {
 		return fmt.Errorf("oltp: cpu %q: a cluster of databases runs on any processor; leave it out", p.CPU)
 	}
-	if err := workload.CheckTarget(p, workload.SchemeMySQL); err != nil {
+	if err := workload.CheckTarget(p, schemes()...); err != nil {
 		return fmt.Errorf("oltp: %w", err)
+	}
+	if data := p.Own.Word(dataKey); data != "" && data != fresh && p.Target == "" {
+		return fmt.Errorf("oltp: data %q is about the tables of a target, and netdelta's own databases begin with new ones: leave it out, or name a target", data)
 	}
 	return engine.Limits{Workload: "oltp", ConnectionsMost: galera.MaxConnections, Own: parameters(), Used: []string{"target"}}.Check(p)
 }
@@ -111,8 +118,10 @@ type client struct {
 	run   sysbench.Run
 	rate  float64       // transactions per second of the last run
 	spent time.Duration // processor time of the burst's runs
+	env   []string      // of the runs
 	// node is the first node of netdelta's cluster; nil for a database of the user's own, which is asked for transactions alone.
 	node *galera.Remote
+	ask  asking
 	data galera.Data
 }
 
@@ -133,19 +142,21 @@ func dial(ctx context.Context, p result.Params, at workload.Member) (engine.Clie
 	}
 	run := dataOf(p).Run()
 	run.Server = netip.AddrPortFrom(at.Peers[0], cmp.Or(at.Port, galera.Port))
-	return newClient(ctx, p, home, "oltp: node 0 at "+run.Server.String(), run, at.CPU, &galera.Remote{Home: home, Address: run.Server}, dataOf(p))
+	node := &galera.Remote{Home: home, Address: run.Server}
+	return newClient(ctx, p, home, "oltp: node 0 at "+run.Server.String(), at.CPU, &client{run: run, node: node, ask: node.Ask, data: dataOf(p)})
 }
 
 // newClient returns when a transaction on each of the client's connections has come back.
-func newClient(ctx context.Context, p result.Params, home *daemon.Sandbox, name string, run sysbench.Run, cpu int, node *galera.Remote, data galera.Data) (engine.Client, error) {
-	run.Test = "oltp_" + p.Own.Or(parameters()).Word("mix")
-	run.Threads = cmp.Or(p.Connections, defaultConnections)
-	c := &client{cpus: daemon.Pin(cpu), run: run, node: node, data: data}
+func newClient(ctx context.Context, p result.Params, home *daemon.Sandbox, name string, cpu int, c *client) (engine.Client, error) {
+	c.cpus = daemon.Pin(cpu)
+	c.run.Test = "oltp_" + p.Own.Or(parameters()).Word("mix")
+	c.run.Threads = cmp.Or(p.Connections, defaultConnections)
 	c.ProgramClient = workload.ProgramClient{Name: name, Home: home, Run: c.burst, Collected: c.collected, Resumes: true}
+	run := c.run
 	run.Events = int64(run.Threads)
 	_, err := c.measure(ctx, run)
-	if err == nil && node != nil {
-		err = node.Clear(ctx)
+	if err == nil && c.node != nil {
+		err = c.node.Clear(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), home.Close())
@@ -155,7 +166,7 @@ func newClient(ctx context.Context, p result.Params, home *daemon.Sandbox, name 
 
 // measure is one run of sysbench.
 func (c *client) measure(ctx context.Context, run sysbench.Run) (sysbench.Report, error) {
-	ran, err := c.Home.Measure(ctx, daemon.Spec{Path: sysbench.Program, Args: run.Args(), CPUs: c.cpus})
+	ran, err := c.Home.Measure(ctx, daemon.Spec{Path: sysbench.Program, Args: run.Args(), Env: c.env, CPUs: c.cpus})
 	if ctx.Err() != nil {
 		return sysbench.Report{}, err
 	}
@@ -243,12 +254,10 @@ const (
 func (c *client) collected(*engine.Totals) error {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTime)
 	defer cancel()
-	ask := func(statements string) (string, error) { return query(ctx, c.Home, statements) }
 	if c.node != nil {
 		_ = c.node.Clear(ctx) // the next burst says that a node does not answer
-		ask = func(statements string) (string, error) { return c.node.Ask(ctx, statements) }
 	}
-	if err := counted(c.data, ask); err != nil {
+	if err := counted(ctx, c.data, c.ask); err != nil {
 		return fmt.Errorf("look at its tables after they were used: %w", err)
 	}
 	return nil

@@ -54,11 +54,11 @@ func TestDenied(t *testing.T) {
 		"ERROR 1142 (42000): CREATE command denied": "grant the user create", "ERROR 1105 (HY000): prohibits a table without a primary key": "without a primary key",
 		"ERROR 2002 (HY000): Can't connect": "the database's port", "other": "other",
 	} {
-		if err := denied(errors.New(said)); !strings.Contains(err.Error(), fix) {
+		if err := mariadb().denied(errors.New(said)); !strings.Contains(err.Error(), fix) {
 			t.Errorf("%s: got %v", said, err)
 		}
 	}
-	if got := marking("x"); !strings.Contains(got, "primary key") {
+	if got := marking(mark{text: "x"}); !strings.Contains(got, "primary key") {
 		t.Errorf("strict clusters refuse the table of %q", got)
 	}
 }
@@ -69,6 +69,7 @@ func TestHoldUnknown(t *testing.T) {
 	require.Namespaces(t)
 	programs := t.TempDir()
 	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
+	clientProgram := mariadb().client.Name
 	for name, text := range map[string]string{
 		clientProgram: `case "$*" in
 *processlist*) echo "ERROR 1227 (42000): Access denied; you need the PROCESS privilege" >&2; exit 1;;
@@ -115,6 +116,39 @@ func TestBegun(t *testing.T) {
 		if begun(at, seen) != want {
 			t.Errorf("%s is %t", seen, !want)
 		}
+	}
+}
+
+// A mark says what becomes of the tables when no run uses them any more.
+func TestMarks(t *testing.T) {
+	of := tables{Data: galera.Data{Tables: 10, Rows: 3000}, from: kept}
+	for text, frees := range map[string]string{
+		marked(of, "RUN", false).text: "sbtest10; drop table if exists netdelta_marker", "an older release's": "sbtest4; drop table",
+		marked(of, "RUN", true).text: "update netdelta_marker set mark = 'kept-10-3000' where mark = '10-RUN-kept-3000'",
+	} {
+		if m := readMark(text); m.text != text || m.run == "" || !strings.Contains(m.free(), frees) {
+			t.Errorf("%q is %+v, freed by %s", text, m, m.free())
+		}
+	}
+	if m := readMark(marked(of, "RUN", true).atRest().text); m.run != "" || !m.stays() || m.tables != 10 || m.rows != 3000 {
+		t.Errorf("at rest: %+v", m)
+	}
+}
+
+// What is put into a target is said with what becomes of it.
+func TestPutSays(t *testing.T) {
+	keys := map[string]bool{}
+	for _, from := range []string{fresh, kept, prepared} {
+		put := demand(result.Params{Target: "postgres://u@db/x", Own: result.OwnOf("data", from)}).Put
+		if keys[put.Key] = true; put.After == "" || (put.Disk == 0) != (from == prepared) {
+			t.Errorf("%s: %+v", from, put)
+		}
+	}
+	if len(keys) != 3 {
+		t.Errorf("one run may have %v", keys)
+	}
+	if err := check(result.Params{Own: result.OwnOf("data", kept)}); err == nil {
+		t.Error("netdelta's own databases keep tables")
 	}
 }
 

@@ -18,13 +18,14 @@ const largestDatagram = 65507
 // Workload is udp-rr.
 func Workload() workload.Workload {
 	return foreign.With(workload.Bind(workload.Workload{
-		Name:     "udp-rr",
-		Protocol: network.UDP,
-		Summary:  "requests and responses as UDP datagrams; lost ones are counted and sent again",
-		UsedBy:   "name resolution, QUIC, games, telemetry",
-		Headline: "p50",
-		Metrics:  workload.LatencyMetrics(workload.LossMetric()),
-		Defaults: result.Params{Message: 64 * unit.Byte, Connections: 1, CPU: "same"},
+		Name:       "udp-rr",
+		Protocol:   network.UDP,
+		Summary:    "requests and responses as UDP datagrams; lost ones are counted and sent again",
+		UsedBy:     "name resolution, QUIC, games, telemetry",
+		Headline:   "p50",
+		Metrics:    workload.LatencyMetrics(workload.LossMetric()),
+		Defaults:   result.Params{Message: 64 * unit.Byte, Connections: 1, CPU: "same"},
+		Parameters: workload.Iterations(),
 	}, engine.DatagramRR, engine.Limits{
 		BusyPoll:        true,
 		MessageLeast:    unit.Bytes(engine.HeaderSize),

@@ -27,7 +27,10 @@ func Writes(operation string) bool { return Mixed(operation) || strings.HasSuffi
 // Target is what fio reads and writes: an engine, and what it must know to find the blocks.
 type Target struct {
 	Engine  string   // as fio names it: nbd, rbd, psync
-	Options []string // KEY=VALUE: uri=nbd://192.0.2.1/disk
+	Options []string // KEY=VALUE: pool=rbd
+	// Places are the options by which it finds the blocks of each of several places, uri=nbd://192.0.2.1/disk; each has as many clients as
+	// the job says. None is one place, which the options name.
+	Places []string
 	// Env is what the engine looks for in the environment, KEY=value: CEPH_CONF=/run/ceph/ceph.conf.
 	Env []string
 }
@@ -39,7 +42,7 @@ type Job struct {
 	Reads     float64    // share of reads among mixed operations
 	Block     unit.Bytes // of one operation
 	Depth     int        // operations that each client has under way at once
-	Clients   int        // that do the same at once, each on a connection of its own
+	Clients   int        // of each place, that do the same at once, each on a connection of its own
 	// Sync is after how many writes each client has the store make all that it wrote lasting; 0 for never.
 	Sync int
 	// Counts says that the kernel trusts the processors' counter. So does fio then, which else has all processors compare theirs at each start.
@@ -55,7 +58,6 @@ type Job struct {
 // to its end, all clients together.
 func Args(j Job) []string {
 	args := []string{
-		"--name=netdelta", "--ioengine=" + j.Engine,
 		"--rw=" + j.Operation, "--bs=" + strconv.FormatInt(int64(j.Block), 10),
 		"--iodepth=" + strconv.Itoa(j.Depth), "--numjobs=" + strconv.Itoa(j.Clients),
 		"--runtime=" + milliseconds(j.Duration), "--ramp_time=" + milliseconds(j.Warmup),
@@ -82,8 +84,15 @@ func Args(j Job) []string {
 	} else {
 		args = append(args, "--time_based")
 	}
-	for _, o := range j.Options {
-		args = append(args, "--"+o)
+	// What stands before the first name holds for all.
+	for i := range max(len(j.Places), 1) {
+		args = append(args, "--name=netdelta", "--ioengine="+j.Engine)
+		for _, o := range j.Options {
+			args = append(args, "--"+o)
+		}
+		if len(j.Places) > 0 {
+			args = append(args, "--"+j.Places[i])
+		}
 	}
 	return slices.Clip(args)
 }

@@ -181,6 +181,10 @@ func TestArgs(t *testing.T) {
 	if !strings.Contains(mixed, "--rwmixread=70") || !strings.Contains(mixed, "--fsync=8") || !strings.Contains(mixed, "--clocksource=cpu") {
 		t.Errorf("seven reads to three writes: %s", mixed)
 	}
+	several := strings.Join(fio.Args(fio.Job{Target: fio.Target{Engine: "nbd", Places: []string{"uri=nbd://192.0.2.1/disk", "uri=nbd://192.0.2.2/disk"}}, Block: 512, Duration: time.Second}), " ")
+	if !strings.HasSuffix(several, "--name=netdelta --ioengine=nbd --uri=nbd://192.0.2.1/disk --name=netdelta --ioengine=nbd --uri=nbd://192.0.2.2/disk") || strings.Count(several, "--bs=512") != 1 {
+		t.Errorf("two places: %s", several)
+	}
 	some := strings.Join(fio.Args(fio.Job{Block: 512, Operations: 10}), " ")
 	if !strings.Contains(some, "--io_size=5120") || strings.Contains(some, "time_based") {
 		t.Errorf("ten operations: %s", some)

@@ -4,6 +4,7 @@ package sysbench
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -299,11 +300,12 @@ func (r Report) Lowest() float64 {
 	return min(max(r.Buckets[0].at(0.5), r.Min-half), r.Min+half)
 }
 
-// Run is one run of a database test against MySQL or MariaDB.
+// Run is one run of a database test.
 type Run struct {
 	Test     string // "oltp_read_write"
+	Driver   string // by which sysbench speaks to the database: pgsql; "" is mysql, MariaDB's too
 	Server   netip.AddrPort
-	Socket   string // a path, in place of Server
+	Socket   string // a path, in place of Server (mysql)
 	User     string
 	Config   string // a file with more arguments, such as the password; "" for none
 	Database string
@@ -338,14 +340,15 @@ func (r Run) Args() []string {
 func (r Run) Prepare() []string { return append(r.common(), "--auto-inc=off", "prepare") }
 
 func (r Run) common() []string {
-	args := []string{r.Test, "--db-driver=mysql", "--mysql-user=" + r.User, "--mysql-db=" + r.Database}
+	driver := cmp.Or(r.Driver, "mysql")
+	args := []string{r.Test, "--db-driver=" + driver, "--" + driver + "-user=" + r.User, "--" + driver + "-db=" + r.Database}
 	if r.Config != "" {
 		args = append(args, "--config-file="+r.Config)
 	}
 	if r.Socket != "" {
 		args = append(args, "--mysql-socket="+r.Socket)
 	} else {
-		args = append(args, "--mysql-host="+r.Server.Addr().String(), fmt.Sprintf("--mysql-port=%d", r.Server.Port()))
+		args = append(args, "--"+driver+"-host="+r.Server.Addr().String(), fmt.Sprintf("--%s-port=%d", driver, r.Server.Port()))
 	}
 	return append(args, fmt.Sprintf("--tables=%d", r.Tables), fmt.Sprintf("--table-size=%d", r.Rows), fmt.Sprintf("--threads=%d", r.Threads))
 }
