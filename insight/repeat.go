@@ -58,7 +58,7 @@ func (c contrast) judgedBy() stats.Estimate {
 }
 
 // changeBetween is how far a delta moved from one run to another, for repeating both. Where the baseline of the same machine moved by more than
-// the margin, added times are held against each other too, each on top of the old baseline: a machine that is slower at everything leaves ratios
+// the margin, added times are held against each other too, each on top of the mean of the baselines: a machine that is slower at everything leaves ratios
 // as they are, and one whose wake-ups take longer leaves added times. What has changed in the network changes both, so that the smaller of the two
 // changes is judged (byTime: that of added times), and nothing is claimed where one is an increase and the other is none.
 func changeBetween(p [2]delta, sameMachine, exact bool, o stats.Options) (c stats.Change, byTime bool) {
@@ -68,7 +68,7 @@ func changeBetween(p [2]delta, sameMachine, exact bool, o stats.Options) (c stat
 	if exact || !sameMachine || before.time.Builds == 0 || after.time.Builds == 0 || !(moved > math.Log1p(o.Margin)) {
 		return c, false
 	}
-	baseline := before.delta.BaselineValue / second
+	baseline := math.Sqrt(before.delta.BaselineValue*after.delta.BaselineValue) / second
 	x, was := onTop(before, baseline)
 	y, is := onTop(after, baseline)
 	t := stats.Between(x, y, o).ForOtherRuns(was, is, o)
@@ -112,9 +112,11 @@ type PastDelta struct {
 	Baseline   float64 `json:"baseline,omitempty"`
 }
 
-// Past are the deltas of a run that say what runs differ by: headlines with an interval of the run alone.
+// Past are the deltas of a run that say what runs differ by: headlines with an interval of the run alone. A run on a machine that was busy
+// throughout says nothing: its own figures get no verdict either.
 func Past(run result.Run) []PastDelta {
-	if run.Exact != nil || run.Unpaired {
+	busy := slices.ContainsFunc(run.Checks, func(c result.Check) bool { return c.Check == CheckBusy })
+	if run.Exact != nil || run.Unpaired || busy {
 		return nil
 	}
 	o := stats.Options{Confidence: run.Confidence, Sequential: run.Adaptive}

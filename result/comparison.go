@@ -99,8 +99,8 @@ type Change struct {
 	Change     float64  `json:"change,omitzero"`
 	ChangeLow  *float64 `json:"change_low"`
 	ChangeHigh *float64 `json:"change_high"`
-	// ByTime says that the baseline moved by more than the margin, and that the change is of what the networks add, each on top of the old
-	// baseline, which changed less than the ratios.
+	// ByTime says that the baseline moved by more than the margin, and that the change is of what the networks add, each on top of the
+	// mean of the baselines, which changed less than the ratios.
 	ByTime bool `json:"by_time,omitempty"`
 	// Shift is the new difference less the old one, in the metric's unit, for metrics without a ratio (loss).
 	Shift     float64  `json:"shift,omitzero"`

@@ -115,7 +115,7 @@ func TestAnyNameIsOneField(t *testing.T) {
 			r.Fatal(err)
 		}
 		all, err := csv.NewReader(&out).ReadAll()
-		if err != nil || len(all) != 2 || len(all[1]) != 8 || all[1][2] != "says" {
+		if err != nil || len(all) != 2 || len(all[1]) != 9 || all[1][2] != "says" {
 			r.Fatalf("%q: %v %q", name, err, all)
 		}
 		if id := strings.TrimLeft(all[1][1], " "); id != "" && strings.ContainsRune("=+-@", rune(id[0])) {

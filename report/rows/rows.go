@@ -87,32 +87,37 @@ type Delta struct {
 	Level
 	Baseline string `parquet:"baseline"`
 	// Null marks the null check: the baseline against its A/A control.
-	Null           bool             `parquet:"null_check"`
-	Metric         string           `parquet:"metric"`
-	Headline       bool             `parquet:"headline"`
-	Unit           string           `parquet:"unit"`
-	Better         string           `parquet:"better"`
-	BaselineValue  float64          `parquet:"baseline_value"`
-	Value          float64          `parquet:"value"`
-	Ratio          *float64         `parquet:"ratio"`
-	RatioLow       *float64         `parquet:"ratio_low"`
-	RatioHigh      *float64         `parquet:"ratio_high"`
-	Difference     float64          `parquet:"difference"`
-	DifferenceLow  *float64         `parquet:"difference_low"`
-	DifferenceHigh *float64         `parquet:"difference_high"`
-	P              *float64         `parquet:"p"`
-	PAdjusted      *float64         `parquet:"p_adjusted"`
-	Blocks         int64            `parquet:"blocks"`
-	Rounds         int64            `parquet:"rounds"`
-	Need           int64            `parquet:"need"`
-	Verdict        string           `parquet:"verdict"`
-	Excluded       map[string]int64 `parquet:"excluded"`
-	SDBuilds       *float64         `parquet:"sd_builds"`
-	SDRounds       *float64         `parquet:"sd_rounds"`
-	SDBursts       *float64         `parquet:"sd_bursts"`
-	Floor          *float64         `parquet:"floor"`
-	Bound          string           `parquet:"bound"`
-	Warnings       []string         `parquet:"warnings,list"`
+	Null           bool     `parquet:"null_check"`
+	Metric         string   `parquet:"metric"`
+	Headline       bool     `parquet:"headline"`
+	Unit           string   `parquet:"unit"`
+	Better         string   `parquet:"better"`
+	BaselineValue  float64  `parquet:"baseline_value"`
+	Value          float64  `parquet:"value"`
+	Ratio          *float64 `parquet:"ratio"`
+	RatioLow       *float64 `parquet:"ratio_low"`
+	RatioHigh      *float64 `parquet:"ratio_high"`
+	Difference     float64  `parquet:"difference"`
+	DifferenceLow  *float64 `parquet:"difference_low"`
+	DifferenceHigh *float64 `parquet:"difference_high"`
+	// The interval of the run alone, where the one above is for repeating it.
+	WithinRatioLow       *float64         `parquet:"within_ratio_low"`
+	WithinRatioHigh      *float64         `parquet:"within_ratio_high"`
+	WithinDifferenceLow  *float64         `parquet:"within_difference_low"`
+	WithinDifferenceHigh *float64         `parquet:"within_difference_high"`
+	P                    *float64         `parquet:"p"`
+	PAdjusted            *float64         `parquet:"p_adjusted"`
+	Blocks               int64            `parquet:"blocks"`
+	Rounds               int64            `parquet:"rounds"`
+	Need                 int64            `parquet:"need"`
+	Verdict              string           `parquet:"verdict"`
+	Excluded             map[string]int64 `parquet:"excluded"`
+	SDBuilds             *float64         `parquet:"sd_builds"`
+	SDRounds             *float64         `parquet:"sd_rounds"`
+	SDBursts             *float64         `parquet:"sd_bursts"`
+	Floor                *float64         `parquet:"floor"`
+	Bound                string           `parquet:"bound"`
+	Warnings             []string         `parquet:"warnings,list"`
 	States
 }
 
@@ -263,6 +268,7 @@ type Claim struct {
 	Says      string `parquet:"says"`
 	Source    string `parquet:"source"`
 	Published string `parquet:"published"`
+	Differs   string `parquet:"differs"`
 	Expect    string `parquet:"expect"`
 	Measured  string `parquet:"measured"`
 	Verdict   string `parquet:"verdict"`
@@ -308,6 +314,9 @@ func delta(run string, d result.Delta, null bool) Delta {
 		Blocks: int64(d.Blocks), Rounds: int64(d.Rounds), Need: int64(d.Need), Verdict: d.Verdict, Floor: d.Floor, Bound: d.Bound, Warnings: d.Warnings,
 		Excluded: map[string]int64{}, States: states(d.Across),
 	}
+	if w := d.Within; w != nil {
+		row.WithinRatioLow, row.WithinRatioHigh, row.WithinDifferenceLow, row.WithinDifferenceHigh = w.RatioLow, w.RatioHigh, w.DifferenceLow, w.DifferenceHigh
+	}
 	for reason, n := range d.Excluded {
 		row.Excluded[reason] = int64(n)
 	}
@@ -344,7 +353,7 @@ func Checks(run result.Run) iter.Seq[Check] {
 // Claims are the rows of the table claims.
 func Claims(run result.Run) iter.Seq[Claim] {
 	return each(run.Claims, func(_ int, c result.Claim) Claim {
-		return Claim{run.Run, c.ID, c.Says, c.Source, c.Published, c.Expect, c.Measured, c.Verdict}
+		return Claim{run.Run, c.ID, c.Says, c.Source, c.Published, c.Differs, c.Expect, c.Measured, c.Verdict}
 	})
 }
 

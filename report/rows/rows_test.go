@@ -65,7 +65,7 @@ func TestTablesAreComplete(t *testing.T) {
 		elsewhere   []string
 	}{
 		{reflect.TypeFor[result.Bursts](), reflect.TypeFor[Burst](), nil},
-		{reflect.TypeFor[result.Delta](), reflect.TypeFor[Delta](), []string{"Params", "Variance", "Across"}},
+		{reflect.TypeFor[result.Delta](), reflect.TypeFor[Delta](), []string{"Params", "Variance", "Across", "Within"}},
 		{reflect.TypeFor[result.Effect](), reflect.TypeFor[Effect](), []string{"Params", "Across"}},
 		{reflect.TypeFor[result.Params](), reflect.TypeFor[Level](), []string{"Own"}},
 		{reflect.TypeFor[result.Conditions](), reflect.TypeFor[Conditions](), nil},

@@ -71,7 +71,7 @@ func byTime(changes []result.Change) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" The baseline itself moved: %d of them are judged by the added time, on top of the old baseline.", n)
+	return fmt.Sprintf(" The baseline itself moved: %d of them are judged by the added time.", n)
 }
 
 // findable says how small a change the comparison could have found, "" where that is not known.
