@@ -32,12 +32,7 @@ func Check(c insight.Check) result.Check {
 	case insight.CheckDisturbed:
 		expected, observed = fmt.Sprintf("at most %.0f%% of bursts disturbed", 100*insight.DisturbedShare), share
 	case insight.CheckLoss:
-		expected, observed = "0 datagrams lost", fmt.Sprintf("%d lost", c.N)
-		if c.Of > 0 {
-			expected = fmt.Sprintf("at most %.1f%% of TCP's segments lost and sent again", 100*insight.ResentShare)
-			observed = fmt.Sprintf("%.2g%% (%d of %d)", 100*float64(c.N)/float64(c.Of), c.N, c.Of)
-		}
-		observed += dropped(c.Drops)
+		expected, observed = lost(c)
 	case insight.CheckHistogram:
 		expected = "a histogram that can be read"
 	case insight.CheckSender:
@@ -68,6 +63,16 @@ func Check(c insight.Check) result.Check {
 		expected, observed = "services that are well", strings.Join(counts(c.Reasons, "%s (%d bursts)"), "; ")
 	}
 	return result.Check{Trial: c.Trial, Check: c.Name, Expected: expected, Observed: observed}
+}
+
+// lost puts a check of datagrams, or of TCP's segments, in words.
+func lost(c insight.Check) (expected, observed string) {
+	expected, observed = "0 datagrams lost", fmt.Sprintf("%d lost", c.N)
+	if c.Of > 0 {
+		expected = fmt.Sprintf("at most %.1f%% of TCP's segments lost and sent again", 100*insight.ResentShare)
+		observed = fmt.Sprintf("%.2g%% (%d of %d)", 100*float64(c.N)/float64(c.Of), c.N, c.Of)
+	}
+	return expected, observed + dropped(c.Drops)
 }
 
 // byState puts a delta that depends on the state of the machine in words.
