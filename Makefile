@@ -67,7 +67,7 @@ golden: ## write golden files and generated schemas as the tests get them, and l
 		git diff --stat; exit $$status
 
 .PHONY: bench
-bench: ## run each program under extras/bench/ in turn (WHICH: names of some)
+bench: build ## run each program under extras/bench/ in turn (WHICH: names of some)
 	@scripts/setup.sh bench
 	@scripts/bench.sh $(WHICH)
 

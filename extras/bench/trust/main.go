@@ -1,6 +1,7 @@
 // Command trust holds netdelta's verdicts against what is known to be true, on the real lab of this machine: host networking
 // against itself must come out as no difference, and 25 firewall rules on a routed path, which cost about a percent, must be
-// found.
+// found. Then it repeats the default run under different loads: the intervals that are printed must hold the mean of the other runs. With -kept
+// these may be runs of many hours, and of several boots.
 //
 // It prints what it found and exits with 1 when netdelta can't be trusted. It needs a machine that does nothing else.
 package main
@@ -42,7 +43,7 @@ func main() {
 	times := flag.Int("times", 1, "runs in which to find them")
 	margin := flag.Float64("margin", 0.5, "differences that don't matter to these runs, in percent")
 	covered := flag.Int("coverage", 0, "runs of paths with 0 to 100 rules, whose intervals and verdicts are counted; 0 for none")
-	repeat := flag.Int("repeat", 0, "times that the default run is repeated, under different loads; 0 for none")
+	repeat := flag.Int("repeat", 12, "times that the default run is repeated, under different loads; 0 for none")
 	args := flag.String("args", "", "arguments of netdelta run for -repeat")
 	kept := flag.String("kept", "", "folder for the runs of -repeat, which may hold earlier ones, as from before a reboot; all are in the table")
 	pause := flag.Duration("pause", 0, "pause before each run of -repeat")
