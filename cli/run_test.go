@@ -243,7 +243,7 @@ func TestUnsupportedNetwork(t *testing.T) {
 			t.Errorf("%s: unsupported %q", c.ID, c.Unsupported)
 		}
 	}
-	nothing := call(t, dir, statusNothing, "run", "small.yaml", "--networks", "ipvlan-l2", "--baseline", "ipvlan-l2", "--out", "nothing")
+	nothing := call(t, dir, statusNothing, "run", "small.yaml", "--testbed", "lab", "--networks", "ipvlan-l2", "--baseline", "ipvlan-l2", "--out", "nothing")
 	nothing.says(t, "ipvlan-l2 is unsupported", "CONFIG_IPVLAN")
 	if nothing.stdout != "" || len(entries(t, filepath.Join(dir, "nothing"))) > 0 {
 		t.Error("a run that measures nothing has printed results or made a folder")

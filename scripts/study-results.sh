@@ -35,7 +35,6 @@ fi
 	printf '```\n'
 	printf '%s\n' "$made" "$@"
 	printf 'scripts/study-results.sh runs/%s %s\n```\n\n' "$name" "$name"
-	printf '%s\n\n' "Intervals are confidence intervals over the builds of one run; another day or boot may lie outside ([another day](../statistics.md#several-runs))."
 	printf '%s\n\n' "$told"
 	bin/netdelta report "$run" --format md --out -
 } >"docs/results/$name.md.new"

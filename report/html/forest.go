@@ -175,7 +175,10 @@ func (a *axis) row(d result.Delta, null bool, floor float64) row {
 		r.Change = words.Added(d)
 	} else {
 		r.Change = precise(d.Ratio, d) + "%"
-		r.Added, r.AddedInterval = words.Added(d), words.AddedInterval(d)
+		r.Added = words.Added(d)
+		if d.Unit == "ns" {
+			r.AddedInterval = words.AddedInterval(d)
+		}
 	}
 	r.Value = words.Value(words.Unit(d), d.Value)
 	if null {

@@ -36,11 +36,14 @@ func Repeating(run result.Run) string {
 	for _, s := range r.Spreads {
 		if used(run.Deltas, s) {
 			name := strings.TrimSpace(s.Workload + " " + s.Regime)
-			text := fmt.Sprintf("%s %.2g%%", name, 100*s.Level)
-			if s.Share > 0 {
-				text += fmt.Sprintf(" and %.2g%% of what is added", 100*s.Share)
+			var parts []string
+			if s.Level > 0 {
+				parts = append(parts, fmt.Sprintf("%.2g%%", 100*s.Level))
 			}
-			spreads = append(spreads, text)
+			if s.Share > 0 {
+				parts = append(parts, fmt.Sprintf("%.2g%% of what is added", 100*s.Share))
+			}
+			spreads = append(spreads, name+" "+strings.Join(parts, " and "))
 		}
 	}
 	if len(spreads) == 0 {

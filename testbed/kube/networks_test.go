@@ -42,9 +42,9 @@ func TestPossible(t *testing.T) {
 		"nothing":                     {testbed.Spec{Network: Pod, Conditions: result.Conditions{Policy: result.None, Service: result.ServicePod}}, "", false},
 		"lab":                         {testbed.Spec{Network: "vxlan"}, "vxlan", false},
 		"family":                      {testbed.Spec{Network: Pod, Family: "ipv5"}, "ipv4 or ipv6", false},
-		"rate":                        {testbed.Spec{Network: Pod, Conditions: result.Conditions{LinkRate: 1000 * unit.BitsPerSecond(1000)}}, "(link)", true},
-		"several":                     {testbed.Spec{Network: Pod, Conditions: result.Conditions{TSO: result.Off, QoS: result.Guaranteed, RPS: result.On}}, "(offload, rps, qos)", true},
-		"encrypted":                   {testbed.Spec{Network: Host, Conditions: result.Conditions{Encryption: result.WireGuard}}, "(encryption)", true},
+		"rate":                        {testbed.Spec{Network: Pod, Conditions: result.Conditions{LinkRate: 1000 * unit.BitsPerSecond(1000)}}, "(link.rate=1Mbit/s)", true},
+		"several":                     {testbed.Spec{Network: Pod, Conditions: result.Conditions{TSO: result.Off, QoS: result.Guaranteed, RPS: result.On}}, "(offload.tso=off, rps=on, qos=guaranteed)", true},
+		"encrypted":                   {testbed.Spec{Network: Host, Conditions: result.Conditions{Encryption: result.WireGuard}}, "(encryption=wireguard)", true},
 		"swap-host":                   {testbed.Spec{Network: Host, PodsOutlive: true}, "", false},
 		"swap-named":                  {testbed.Spec{Network: Headless, PodsOutlive: true}, "", false},
 	} {

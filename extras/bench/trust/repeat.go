@@ -111,6 +111,17 @@ type point struct {
 	within        float64 // half width of the run's own interval
 	timeLow, time float64 // half width of the added time's interval, and the added time, in seconds; 0 where it is no time
 	verdict       string
+	freedom       float64 // of the run's own interval
+	level         float64 // chance of error that intervals are made with
+}
+
+// halfWidth is half the width of the interval for repeating the run where runs differ by this.
+func (p point) halfWidth(s spread, runs int) float64 {
+	within, between := p.past.Error*p.past.Error, s.of(p.past.Center)
+	between *= between
+	sum := within + between
+	freedom := sum * sum / (within*within/p.freedom + between*between/float64(runs-1))
+	return stats.StudentQuantile(1-p.level/2, freedom) * math.Sqrt(sum)
 }
 
 // tabulate prints the table of all runs in a folder.
@@ -138,15 +149,15 @@ func tabulate(w io.Writer, folder string) error {
 		}
 	}
 	slices.Sort(order)
-	fmt.Fprintf(w, "\n%d runs in %d boots. Held: how many intervals hold the mean of the other runs.\n", len(paths), len(boots))
+	fmt.Fprintf(w, "\n%d runs in %d boots. Held: intervals that hold the mean of the other runs. As fitted: if runs differed by what these runs do.\n", len(paths), len(boots))
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "workload\tdeltas\theld\theld, within run\thalf width\twithin run\tof added time\tlevel\tshare\ttime level\ttime share\tfreedom\t")
+	fmt.Fprintln(table, "workload\tdeltas\theld\thalf width\theld, within run\thalf width\theld, as fitted\thalf width\tlevel\tshare\ttime level\ttime share\tfreedom\t")
 	held, all := 0, 0
 	for _, regime := range order {
 		row := summed(regimes[regime])
 		held, all = held+row.held, all+row.all
-		fmt.Fprintf(table, "%s\t%d\t%.1f%%\t%.1f%%\t%.2f%%\t%.2f%%\t%.1f%%\t%.4f\t%.4f\t%.4f\t%.4f\t%d\t\n", regime, len(regimes[regime]),
-			percent(row.held, row.all), percent(row.heldWithin, row.all), 100*row.half, 100*row.within, 100*row.time,
+		fmt.Fprintf(table, "%s\t%d\t%.1f%%\t%.2f%%\t%.1f%%\t%.2f%%\t%.1f%%\t%.2f%%\t%.4f\t%.4f\t%.4f\t%.4f\t%d\t\n", regime, len(regimes[regime]),
+			percent(row.held, row.all), 100*row.half, percent(row.heldWithin, row.all), 100*row.within, percent(row.heldFitted, row.all), 100*row.fitted,
 			row.ratio.level, row.ratio.share, row.seconds.level, row.seconds.share, len(paths)-1)
 	}
 	if err := table.Flush(); err != nil {
@@ -175,7 +186,8 @@ func points(run result.Run) map[string]point {
 		if !known || !d.Headline {
 			continue
 		}
-		at := point{past: p, low: math.Log(*d.RatioLow), high: math.Log(*d.RatioHigh), verdict: d.Verdict}
+		o := stats.Options{Confidence: run.Confidence, Sequential: run.Adaptive}
+		at := point{freedom: float64(d.Blocks - 1), level: o.Level(), past: p, low: math.Log(*d.RatioLow), high: math.Log(*d.RatioHigh), verdict: d.Verdict}
 		own := at.high - at.low
 		if d.Within != nil {
 			own = math.Log(*d.Within.RatioHigh / *d.Within.RatioLow)
@@ -191,13 +203,18 @@ func points(run result.Run) map[string]point {
 
 // row is what the runs say of one workload in one regime.
 type row struct {
-	all, held, heldWithin int
-	half, within, time    float64 // medians: half widths of ratios, and of added times as shares of these
-	ratio, seconds        spread
+	all, held, heldWithin, heldFitted int
+	half, within, fitted, time        float64 // medians: half widths of ratios, and of added times as shares of these
+	ratio, seconds                    spread
 }
 
 // spread is what runs differ by: at any size, and by a share of what is added.
 type spread struct{ level, share float64 }
+
+// of is what the logarithm of a ratio scatters by.
+func (s spread) of(center float64) float64 {
+	return math.Hypot(s.level, s.share*-math.Expm1(-math.Abs(center)))
+}
 
 func summed(deltas map[string][]point) row {
 	var r row
@@ -209,12 +226,7 @@ func summed(deltas map[string][]point) row {
 		}
 		s, added := scattered{}, scattered{}
 		for i, p := range all {
-			mean := 0.0
-			for k, o := range all {
-				if k != i {
-					mean += o.past.Center / float64(len(all)-1)
-				}
-			}
+			mean := meanOfOthers(all, i)
 			r.all++
 			if p.low <= mean && mean <= p.high {
 				r.held++
@@ -243,7 +255,33 @@ func summed(deltas map[string][]point) row {
 		r.time = stats.Median(times)
 	}
 	r.ratio, r.seconds = fitted(ratios), fitted(seconds)
+	var widths []float64
+	for _, all := range deltas {
+		for i, p := range all {
+			if len(all) < 2 {
+				continue
+			}
+			half := p.halfWidth(r.ratio, len(all))
+			widths = append(widths, half)
+			if math.Abs(p.past.Center-meanOfOthers(all, i)) <= half {
+				r.heldFitted++
+			}
+		}
+	}
+	if len(widths) > 0 {
+		r.fitted = stats.Median(widths)
+	}
 	return r
+}
+
+// meanOfOthers is the mean of the other runs.
+func meanOfOthers(all []point, i int) (mean float64) {
+	for k, o := range all {
+		if k != i {
+			mean += o.past.Center / float64(len(all)-1)
+		}
+	}
+	return mean
 }
 
 // scattered are the figures of one delta in several runs, with what each run knows of its own error, and the delta's size.
