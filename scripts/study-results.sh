@@ -27,7 +27,9 @@ else
 	[[ -f $own ]] || own=$study
 	made="make setup build
 bin/netdelta run $own --time-budget $budget --out runs/$name"
-	told="What stands for what, and what one machine can't show: [the studies](../studies.md#${study%%-*})."
+	part=${study%%-*}
+	grep -qx "## $part" docs/studies.md || part=what-cant-be-had-here
+	told="What stands for what, and what one machine can't show: [the studies](../studies.md#$part)."
 fi
 {
 	printf '# %s\n\n' "What a run of the study $study found"
