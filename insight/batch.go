@@ -136,7 +136,7 @@ type Part struct {
 // it: they may not be changed.
 func Parts(run result.Run) []Part {
 	var all []Part
-	at, last := map[result.Setting]int{}, -1
+	at, last, busy := map[result.Setting]int{}, -1, Busy(run)
 	of := func(s result.Setting) *Part {
 		if last >= 0 && all[last].Setting == s { // as nearly always, and sooner known than by a map
 			return &all[last]
@@ -145,7 +145,7 @@ func Parts(run result.Run) []Part {
 		if !known {
 			i = len(all)
 			at[s] = i
-			all = append(all, Part{Setting: s, Confidence: run.Confidence, Margin: run.Margin, Adaptive: run.Adaptive, Busy: Busy(run), Exact: run.Exact})
+			all = append(all, Part{Setting: s, Confidence: run.Confidence, Margin: run.Margin, Adaptive: run.Adaptive, Busy: busy, Exact: run.Exact})
 		}
 		last = i
 		return &all[i]

@@ -179,7 +179,7 @@ func floorOf(d result.Delta) float64 {
 
 // atOnce is the interval of a delta's cost, as wide as it takes for so many of them to hold at once.
 func (p Part) atOnce(d result.Delta, all int) (low, high float64) {
-	low, high = costRange(withinRun(d))
+	low, high = costRange(WithinRun(d))
 	return stats.Widened(low, Cost(d), high, p.Confidence, d.Blocks, all)
 }
 

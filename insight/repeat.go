@@ -10,13 +10,6 @@ import (
 	"netdelta/stats"
 )
 
-// deviations are what a delta scatters by from run to run, as standard deviations: on the log scale, and of the added time in seconds, where
-// the baseline takes so many seconds.
-func deviations(s result.RunSpread, center, added, baseline float64) (ratio, seconds float64) {
-	apart := -math.Expm1(-math.Abs(center))
-	return math.Hypot(s.Level, s.Share*apart), math.Hypot(s.TimeLevel*baseline, s.TimeShare*added)
-}
-
 // spread is what runs of a setting scatter by; false where that is not known, or where nothing in the runs is random.
 func (o Options) spread(s result.Setting) (result.RunSpread, bool) {
 	if o.Exact || o.Unpaired {
@@ -34,8 +27,10 @@ func (o Options) forAnotherRun(contrasts []*contrast) {
 			continue
 		}
 		d, options := &c.delta, o.stats(c.metric)
-		ratio, seconds := deviations(spread, c.estimate.Center, c.time.Center, d.BaselineValue/second)
-		c.runs = runSpread{stats.Spread{Deviation: ratio, Freedom: spread.Freedom}, stats.Spread{Deviation: seconds, Freedom: spread.Freedom}}
+		c.runs = runSpread{
+			stats.Spread{Deviation: spread.OfRatio(c.estimate.Center), Freedom: spread.Freedom},
+			stats.Spread{Deviation: spread.OfTime(c.time.Center, d.BaselineValue/second), Freedom: spread.Freedom},
+		}
 		within := result.Interval{RatioLow: d.RatioLow, RatioHigh: d.RatioHigh, DifferenceLow: d.DifferenceLow, DifferenceHigh: d.DifferenceHigh}
 		e := c.estimate.ForAnotherRun(c.runs.ratio, options)
 		c.repeated, d.Within = &e, &within
@@ -91,8 +86,8 @@ func onTop(c contrast, baseline float64) (stats.Estimate, stats.Spread) {
 	return e, s
 }
 
-// withinRun is a delta with the interval of its run alone, which is what holds two networks of one run against each other.
-func withinRun(d result.Delta) result.Delta {
+// WithinRun is a delta with the interval of its run alone, which is what holds two networks of one run against each other.
+func WithinRun(d result.Delta) result.Delta {
 	if w := d.Within; w != nil {
 		d.RatioLow, d.RatioHigh, d.DifferenceLow, d.DifferenceHigh = w.RatioLow, w.RatioHigh, w.DifferenceLow, w.DifferenceHigh
 	}
@@ -115,14 +110,13 @@ type PastDelta struct {
 // Past are the deltas of a run that say what runs differ by: headlines with an interval of the run alone. A run on a machine that was busy
 // throughout says nothing: its own figures get no verdict either.
 func Past(run result.Run) []PastDelta {
-	busy := slices.ContainsFunc(run.Checks, func(c result.Check) bool { return c.Check == CheckBusy })
-	if run.Exact != nil || run.Unpaired || busy {
+	if run.Exact != nil || run.Unpaired || Busy(run) {
 		return nil
 	}
 	o := stats.Options{Confidence: run.Confidence, Sequential: run.Adaptive}
 	var all []PastDelta
 	for _, d := range run.Deltas {
-		own := withinRun(d)
+		own := WithinRun(d)
 		if !d.Headline || d.Ratio <= 0 || own.RatioLow == nil || own.RatioHigh == nil || *own.RatioLow <= 0 || d.Blocks < stats.DefaultMinBuilds {
 			continue
 		}
@@ -189,10 +183,9 @@ func corrected(s result.RunSpread, earlier [][]PastDelta) (result.RunSpread, int
 		of := func(figure func(PastDelta) float64) []float64 { return gather.Each(deltas[name], figure) }
 		centers, added := of(func(d PastDelta) float64 { return d.Center }), of(func(d PastDelta) float64 { return d.Added })
 		baseline := stats.Mean(of(func(d PastDelta) float64 { return d.Baseline }))
-		ratio, seconds := deviations(s, stats.Mean(centers), stats.Mean(added), baseline)
-		ratios = append(ratios, stats.Repeats{Centers: centers, Errors: of(func(d PastDelta) float64 { return d.Error }), Expected: ratio})
+		ratios = append(ratios, stats.Repeats{Centers: centers, Errors: of(func(d PastDelta) float64 { return d.Error }), Expected: s.OfRatio(stats.Mean(centers))})
 		if baseline > 0 {
-			times = append(times, stats.Repeats{Centers: added, Errors: of(func(d PastDelta) float64 { return d.AddedError }), Expected: seconds})
+			times = append(times, stats.Repeats{Centers: added, Errors: of(func(d PastDelta) float64 { return d.AddedError }), Expected: s.OfTime(stats.Mean(added), baseline)})
 		}
 	}
 	excess, runs := stats.Excess(ratios)

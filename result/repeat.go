@@ -1,5 +1,7 @@
 package result
 
+import "math"
+
 // Interval is an interval of a delta: of its ratio, and of its difference in the metric's unit. Bounds are null where there is none.
 type Interval struct {
 	RatioLow       *float64 `json:"ratio_low"`
@@ -29,6 +31,16 @@ type RunSpread struct {
 	TimeShare float64 `json:"time_share"`
 	// Freedom is how many degrees of freedom they are known with.
 	Freedom float64 `json:"freedom"`
+}
+
+// OfRatio is the standard deviation of the logarithm of a ratio, between runs whose logarithm is about this.
+func (s RunSpread) OfRatio(log float64) float64 {
+	return math.Hypot(s.Level, s.Share*-math.Expm1(-math.Abs(log)))
+}
+
+// OfTime is the standard deviation of an added time, in its unit, beside a baseline's time in the same unit.
+func (s RunSpread) OfTime(added, baseline float64) float64 {
+	return math.Hypot(s.TimeLevel*baseline, s.TimeShare*added)
 }
 
 // Spread is the spread between runs of a workload in a regime; false where none is known.

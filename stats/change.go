@@ -61,13 +61,16 @@ func Between(before, after Estimate, o Options) Change {
 		c.Warnings = append(c.Warnings, fmt.Errorf("comparing %d builds with %d: %w", len(x), len(y), ErrNoVariation))
 		return c
 	}
-	freedom := (u + v) * (u + v) / (u*u/float64(len(x)-1) + v*v/float64(len(y)-1))
-	scatter := math.Sqrt(u + v)
-	c.scatter, c.freedom = scatter, freedom
-	half := tQuantile(1-o.Level()/2, freedom) * scatter
-	c.Low, c.High = c.Center-half, c.Center+half
-	if beyond := (math.Abs(c.Center) - math.Log1p(o.Margin)) / scatter; beyond > 0 {
-		c.P = 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Survival(beyond)
+	return c.spanned(squaredError{u, float64(len(x) - 1)}.plus(squaredError{v, float64(len(y) - 1)}), o)
+}
+
+// spanned is the change with the interval and p that the squared error of its center gives.
+func (c Change) spanned(s squaredError, o Options) Change {
+	c.scatter, c.freedom = math.Sqrt(s.value), s.freedom
+	half := tQuantile(1-o.Level()/2, c.freedom) * c.scatter
+	c.Low, c.High, c.P = c.Center-half, c.Center+half, 1
+	if beyond := (math.Abs(c.Center) - math.Log1p(o.Margin)) / c.scatter; beyond > 0 {
+		c.P = 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: c.freedom}.Survival(beyond)
 	}
 	return c
 }

@@ -303,12 +303,28 @@ func Unpaired(paired Estimate, cell, baseline []float64, o Options) Estimate {
 	if u+v == 0 {
 		return paired // all agree to the last digit: the count of builds on one side is all there is
 	}
-	e.scatter = math.Sqrt(u + v)
-	e.freedom = (u + v) * (u + v) / (u*u/float64(len(x)-1) + v*v/float64(len(y)-1))
+	return e.spanned(squaredError{u, float64(len(x) - 1)}.plus(squaredError{v, float64(len(y) - 1)}), o)
+}
+
+// spanned is the estimate with the interval and p that the squared error of its center gives.
+func (e Estimate) spanned(s squaredError, o Options) Estimate {
+	e.scatter, e.freedom = math.Sqrt(s.value), s.freedom
 	half := tQuantile(1-o.Level()/2, e.freedom) * e.scatter
 	e.Low, e.High, e.HasInterval = e.Center-half, e.Center+half, true
 	e.P = e.PAgainst(0)
 	return e
+}
+
+// squaredError is the square of a standard error, and the degrees of freedom with which it is known.
+type squaredError struct{ value, freedom float64 }
+
+// plus is the squared error of a sum, with the degrees of freedom that Satterthwaite (1946) gives it.
+func (s squaredError) plus(o squaredError) squaredError {
+	sum := s.value + o.value
+	if sum == 0 {
+		return s
+	}
+	return squaredError{sum, sum * sum / (s.value*s.value/s.freedom + o.value*o.value/o.freedom)}
 }
 
 // Places are where a cell's bursts lie against its baseline's, on the log scale: the mean of all, the middle (the estimate's

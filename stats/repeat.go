@@ -1,13 +1,9 @@
 package stats
 
-import (
-	"math"
+import "math"
 
-	"gonum.org/v1/gonum/stat/distuv"
-)
-
-// Spread is what the deltas of several runs on one machine scatter by beyond what the builds of each show: the machine's state, and whatever
-// else a run keeps from its first build to its last.
+// Spread is how far the deltas of several runs on one machine differ beyond what the builds of each run explain. What makes them differ is the state
+// of the machine, and whatever else stays the same from the first build of a run to its last.
 type Spread struct {
 	// Deviation is a standard deviation, on the scale of the estimate.
 	Deviation float64
@@ -15,67 +11,52 @@ type Spread struct {
 	Freedom float64
 }
 
-// ForAnotherRun is the estimate with the interval and p for repeating the run: to what the builds differ by adds what runs differ by. The
-// interval is Student's t, with the degrees of freedom that Satterthwaite (1946) gives a sum of two variances. An estimate without an interval,
-// and one whose builds do not vary at all, is returned as it is.
+// squared is the squared error that a run's center has by the spread between runs.
+func (s Spread) squared() squaredError {
+	return squaredError{s.Deviation * s.Deviation, max(s.Freedom, 1)}
+}
+
+// HalfWidth is half the width of the interval for repeating a run whose center has this standard error within the run, known with so many degrees
+// of freedom. level is the chance of error.
+func (s Spread) HalfWidth(within, freedom, level float64) float64 {
+	sum := squaredError{within * within, freedom}.plus(s.squared())
+	return tQuantile(1-level/2, sum.freedom) * math.Sqrt(sum.value)
+}
+
+// ForAnotherRun is the estimate with the interval and p for repeating the run: what runs differ by is added to what the builds differ by. The
+// interval is Student's t. An estimate without an interval, and one whose builds do not vary at all, is returned as it is.
 func (e Estimate) ForAnotherRun(s Spread, o Options) Estimate {
 	o, _ = o.filled()
-	means := finite(e.Locations)
-	within := e.errorSquared(means)
-	if !e.HasInterval || within == 0 || !(s.Deviation > 0) {
+	within := e.withinRun()
+	if !e.HasInterval || within.value == 0 || !(s.Deviation > 0) {
 		return e
 	}
 	e.runs = s
-	e.scatter, e.freedom = widened(within, e.withinFreedom(means), s)
-	half := tQuantile(1-o.Level()/2, e.freedom) * e.scatter
-	e.Low, e.High = e.Center-half, e.Center+half
-	e.P = e.PAgainst(0)
-	return e
+	return e.spanned(within.plus(s.squared()), o)
 }
 
-// errorSquared is the squared standard error of the center within the run.
-func (e Estimate) errorSquared(means []float64) float64 {
+// withinRun is the squared error of the center by the builds of the run.
+func (e Estimate) withinRun() squaredError {
 	if e.freedom > 0 {
-		return e.scatter * e.scatter
+		return squaredError{e.scatter * e.scatter, e.freedom}
 	}
-	return varianceOf(means) / float64(len(means))
+	means := finite(e.Locations)
+	return squaredError{varianceOf(means) / float64(len(means)), float64(len(means) - 1)}
 }
 
-// withinFreedom is how many degrees of freedom errorSquared is known with.
-func (e Estimate) withinFreedom(means []float64) float64 {
-	if e.freedom > 0 {
-		return e.freedom
-	}
-	return float64(len(means) - 1)
-}
-
-// widened is the standard error of a center whose squared error within the run is given, for repeating the run, and its degrees of freedom.
-func widened(within, freedom float64, s Spread) (scatter, together float64) {
-	between := s.Deviation * s.Deviation
-	sum := within + between
-	if sum == 0 {
-		return 0, freedom
-	}
-	return math.Sqrt(sum), sum * sum / (within*within/freedom + between*between/max(s.Freedom, 1))
-}
-
-// ForOtherRuns is the change with the interval and p for repeating both runs, whose deltas scatter from run to run by before and after.
+// ForOtherRuns is the change with the interval and p for repeating both runs: before and after are what runs like each of them differ by.
 func (c Change) ForOtherRuns(before, after Spread, o Options) Change {
 	o, _ = o.filled()
 	if !c.HasInterval || c.scatter == 0 {
 		return c
 	}
+	sum := squaredError{c.scatter * c.scatter, c.freedom}
 	for _, s := range []Spread{before, after} {
 		if s.Deviation > 0 {
-			c.scatter, c.freedom = widened(c.scatter*c.scatter, c.freedom, s)
+			sum = sum.plus(s.squared())
 		}
 	}
-	half := tQuantile(1-o.Level()/2, c.freedom) * c.scatter
-	c.Low, c.High, c.P = c.Center-half, c.Center+half, 1
-	if beyond := (math.Abs(c.Center) - math.Log1p(o.Margin)) / c.scatter; beyond > 0 {
-		c.P = 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: c.freedom}.Survival(beyond)
-	}
-	return c
+	return c.spanned(sum, o)
 }
 
 // Repeats are the figures of one delta in several runs: the center that each run found, and its standard error within that run.

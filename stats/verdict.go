@@ -219,9 +219,9 @@ func Needed(e Estimate, family int, floor float64, o Options) int {
 	}
 	more := 1 + sort.Search(most-e.Builds, func(i int) bool {
 		builds := float64(e.Builds + 1 + i)
-		scatter, freedom := widened(build/builds, builds-1, e.runs)
-		half := o.quantile(1-o.Level()/2, freedom) * scatter
-		return half <= inside || half*o.stretch(family, freedom) < beyond
+		sum := squaredError{build / builds, builds - 1}.plus(e.runs.squared())
+		half := o.quantile(1-o.Level()/2, sum.freedom) * math.Sqrt(sum.value)
+		return half <= inside || half*o.stretch(family, sum.freedom) < beyond
 	})
 	if e.Builds+more > most {
 		return 0

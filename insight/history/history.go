@@ -1,5 +1,5 @@
-// Package history keeps what the runs of a user found on a machine, a line for each run, in the user's state folder: what runs differ by, one
-// alone can't know.
+// Package history keeps what the runs of a user found on a machine, a line for each run, in the user's state folder. By them a later run knows how
+// far runs on that machine differ, which no run can know by itself.
 package history
 
 import (
@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -68,6 +67,9 @@ func Place(e result.Environment, on study.Testbed) (string, error) {
 // Earlier are the deltas of earlier runs in a place, the oldest first. There are none where the folder is not there. Lines that can't be
 // read are left out: a later version may have written them.
 func Earlier(folder, place string) ([][]insight.PastDelta, error) {
+	if err := owner.CheckFolder(folder, owner.StateVariable); err != nil {
+		return nil, err
+	}
 	all, err := read(folder)
 	if err != nil {
 		return nil, err
@@ -82,9 +84,9 @@ func Earlier(folder, place string) ([][]insight.PastDelta, error) {
 	return runs, nil
 }
 
-// read is the lines of the file.
+// read is the lines of the file of a folder that is the user's own.
 func read(folder string) ([][]byte, error) {
-	files, err := open(folder)
+	files, err := result.OpenFiles(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -99,13 +101,6 @@ func read(folder string) ([][]byte, error) {
 		return nil, fmt.Errorf("read what earlier runs found: %w; remove the file to begin anew", err)
 	}
 	return bytes.FieldsFunc(data, func(r rune) bool { return r == '\n' }), nil
-}
-
-func open(folder string) (*result.Files, error) {
-	if err := owner.CheckFolder(folder, owner.StateVariable); err != nil {
-		return nil, err
-	}
-	return result.OpenFiles(folder)
 }
 
 // Keep adds a run in a place to the file, if it came to its end and has deltas to keep.
@@ -148,13 +143,6 @@ func add(ctx context.Context, folder string, text []byte) (err error) {
 		return err
 	}
 	all = append(all, text)
-	files, err := open(folder)
-	if err != nil {
-		return err
-	}
-	err = files.Replace(runsFile, 0o600, func(w io.Writer) error {
-		_, err := w.Write(append(bytes.Join(all[max(0, len(all)-runsMost):], []byte("\n")), '\n'))
-		return err
-	})
-	return errors.Join(err, files.Close())
+	all = all[max(0, len(all)-runsMost):]
+	return result.KeepFile(filepath.Join(folder, runsFile), append(bytes.Join(all, []byte("\n")), '\n'))
 }

@@ -24,7 +24,7 @@ type Way struct {
 	Untraced float64 `json:"untraced_ns"`
 	Traced   float64 `json:"traced_ns"`
 	Sum      float64 `json:"sum_ns"`
-	// UntracedBuilds are the medians of builds that Untraced is the mean of.
+	// UntracedBuilds are the medians of the builds. Untraced is their mean.
 	UntracedBuilds []float64 `json:"untraced_builds_ns,omitempty"`
 	// Run is the round trip of the run that the hops explain, in nanoseconds, and RunError half of the interval of what it is more than the
 	// baseline's; 0 where there is none.

@@ -106,22 +106,16 @@ func (r repeats) one(ctx context.Context, w io.Writer, folder string, l load, n 
 
 // point is one headline delta of one run.
 type point struct {
-	past          insight.PastDelta
-	low, high     float64 // printed, on the log scale
-	within        float64 // half width of the run's own interval
-	timeLow, time float64 // half width of the added time's interval, and the added time, in seconds; 0 where it is no time
-	verdict       string
-	freedom       float64 // of the run's own interval
-	level         float64 // chance of error that intervals are made with
+	past      insight.PastDelta
+	low, high float64 // printed, on the log scale
+	within    float64 // half width of the run's own interval
+	freedom   float64 // of the run's own interval
+	level     float64 // chance of error that intervals are made with
 }
 
-// halfWidth is half the width of the interval for repeating the run where runs differ by this.
-func (p point) halfWidth(s spread, runs int) float64 {
-	within, between := p.past.Error*p.past.Error, s.of(p.past.Center)
-	between *= between
-	sum := within + between
-	freedom := sum * sum / (within*within/p.freedom + between*between/float64(runs-1))
-	return stats.StudentQuantile(1-p.level/2, freedom) * math.Sqrt(sum)
+// halfWidth is half the width of the interval for repeating the run where so many runs differ by this.
+func (p point) halfWidth(s result.RunSpread, runs int) float64 {
+	return stats.Spread{Deviation: s.OfRatio(p.past.Center), Freedom: float64(runs - 1)}.HalfWidth(p.past.Error, p.freedom, p.level)
 }
 
 // tabulate prints the table of all runs in a folder.
@@ -158,7 +152,7 @@ func tabulate(w io.Writer, folder string) error {
 		held, all = held+row.held, all+row.all
 		fmt.Fprintf(table, "%s\t%d\t%.1f%%\t%.2f%%\t%.1f%%\t%.2f%%\t%.1f%%\t%.2f%%\t%.4f\t%.4f\t%.4f\t%.4f\t%d\t\n", regime, len(regimes[regime]),
 			percent(row.held, row.all), 100*row.half, percent(row.heldWithin, row.all), 100*row.within, percent(row.heldFitted, row.all), 100*row.fitted,
-			row.ratio.level, row.ratio.share, row.seconds.level, row.seconds.share, len(paths)-1)
+			row.spread.Level, row.spread.Share, row.spread.TimeLevel, row.spread.TimeShare, len(paths)-1)
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -187,15 +181,9 @@ func points(run result.Run) map[string]point {
 			continue
 		}
 		o := stats.Options{Confidence: run.Confidence, Sequential: run.Adaptive}
-		at := point{freedom: float64(d.Blocks - 1), level: o.Level(), past: p, low: math.Log(*d.RatioLow), high: math.Log(*d.RatioHigh), verdict: d.Verdict}
-		own := at.high - at.low
-		if d.Within != nil {
-			own = math.Log(*d.Within.RatioHigh / *d.Within.RatioLow)
-		}
-		at.within = own / 2
-		if p.Baseline > 0 {
-			at.timeLow, at.time = (*d.DifferenceHigh-*d.DifferenceLow)/2/1e9, p.Added
-		}
+		at := point{freedom: float64(d.Blocks - 1), level: o.Level(), past: p, low: math.Log(*d.RatioLow), high: math.Log(*d.RatioHigh)}
+		own := insight.WithinRun(d)
+		at.within = math.Log(*own.RatioHigh / *own.RatioLow) / 2
 		all[p.Name] = at
 	}
 	return all
@@ -204,21 +192,13 @@ func points(run result.Run) map[string]point {
 // row is what the runs say of one workload in one regime.
 type row struct {
 	all, held, heldWithin, heldFitted int
-	half, within, fitted, time        float64 // medians: half widths of ratios, and of added times as shares of these
-	ratio, seconds                    spread
-}
-
-// spread is what runs differ by: at any size, and by a share of what is added.
-type spread struct{ level, share float64 }
-
-// of is what the logarithm of a ratio scatters by.
-func (s spread) of(center float64) float64 {
-	return math.Hypot(s.level, s.share*-math.Expm1(-math.Abs(center)))
+	half, within, fitted              float64 // medians of half widths of ratios
+	spread                            result.RunSpread
 }
 
 func summed(deltas map[string][]point) row {
 	var r row
-	var halves, withins, times []float64
+	var halves, withins []float64
 	var ratios, seconds []scattered
 	for _, all := range deltas {
 		if len(all) < 2 {
@@ -236,12 +216,11 @@ func summed(deltas map[string][]point) row {
 			}
 			halves, withins = append(halves, (p.high-p.low)/2), append(withins, p.within)
 			s.add(p.past.Center, p.past.Error)
-			if p.time != 0 {
-				times = append(times, p.timeLow/math.Abs(p.time))
+			if p.past.Added != 0 {
 				added.add(p.past.Added/p.past.Baseline, p.past.AddedError/p.past.Baseline)
 			}
 		}
-		s.size = -math.Expm1(-math.Abs(stats.Mean(s.centers)))
+		s.size = result.RunSpread{Share: 1}.OfRatio(stats.Mean(s.centers))
 		ratios = append(ratios, s)
 		if len(added.centers) > 1 {
 			added.size = math.Abs(stats.Mean(added.centers))
@@ -251,17 +230,15 @@ func summed(deltas map[string][]point) row {
 	if r.all > 0 {
 		r.half, r.within = stats.Median(halves), stats.Median(withins)
 	}
-	if len(times) > 0 {
-		r.time = stats.Median(times)
-	}
-	r.ratio, r.seconds = fitted(ratios), fitted(seconds)
+	r.spread.Level, r.spread.Share = fitted(ratios)
+	r.spread.TimeLevel, r.spread.TimeShare = fitted(seconds)
 	var widths []float64
 	for _, all := range deltas {
 		for i, p := range all {
 			if len(all) < 2 {
 				continue
 			}
-			half := p.halfWidth(r.ratio, len(all))
+			half := p.halfWidth(r.spread, len(all))
 			widths = append(widths, half)
 			if math.Abs(p.past.Center-meanOfOthers(all, i)) <= half {
 				r.heldFitted++
@@ -295,7 +272,7 @@ func (s *scattered) add(center, err float64) {
 }
 
 // fitted is the spread between runs that makes the figures likeliest (restricted maximum likelihood, on a grid of steps of 5%).
-func fitted(all []scattered) (best spread) {
+func fitted(all []scattered) (bestLevel, bestShare float64) {
 	least := math.Inf(1)
 	steps := []float64{0}
 	for x := 0.0002; x < 0.5; x *= 1.05 {
@@ -315,9 +292,9 @@ func fitted(all []scattered) (best spread) {
 				loss += (n-1)*math.Log(v) + squares/v
 			}
 			if loss < least {
-				least, best = loss, spread{level, share}
+				least, bestLevel, bestShare = loss, level, share
 			}
 		}
 	}
-	return best
+	return bestLevel, bestShare
 }
