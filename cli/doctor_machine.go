@@ -43,8 +43,8 @@ func (env *environment) examineRights(refused *testbed.PermissionError) []findin
 	return all
 }
 
-// examineBridges says whether bridges of this machine hand packets to the firewall, and so what containers here get. lacking is why no
-// bridge can.
+// examineBridges says whether bridges of this machine hand packets to the firewall, and so what containers here get. lacking is why
+// the kernel can't do that, nil where it can.
 func examineBridges(lacking error) finding {
 	if lacking != nil {
 		f := tried("bridge netfilter", "", lacking)

@@ -35,12 +35,12 @@ func (env *environment) earlierRuns(on study.Testbed) *earlierRuns {
 // begin says in the head of a run what runs here differ by.
 func (r *earlierRuns) begin(run *result.Run) {
 	var measured []result.RunSpread
-	if run.Testbed == "lab" || run.Testbed == docker.Kind { // networks of this machine's kernel, as those that were measured
+	if run.Testbed == labTestbed || run.Testbed == docker.Kind { // networks of this machine's kernel, as those that were measured
 		measured = insight.MeasuredSpreads()
 	}
 	earlier, err := r.read(run)
 	if err != nil {
-		r.env.warnOfHistory(err)
+		printError(r.env.err, fmt.Sprintf("intervals are made without earlier runs of this machine: %v", err))
 	}
 	run.Repeating = insight.Repeating(measured, earlier)
 }
@@ -61,10 +61,6 @@ func (r *earlierRuns) end(ctx context.Context, run result.Run) {
 		return
 	}
 	if err := history.Keep(ctx, r.folder, r.place, run); err != nil {
-		r.env.warnOfHistory(err)
+		printError(r.env.err, err.Error())
 	}
-}
-
-func (env *environment) warnOfHistory(err error) {
-	printError(env.err, fmt.Sprintf("intervals are made without earlier runs of this machine: %v", err))
 }

@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -137,9 +135,5 @@ func (env *environment) keepAnswer(demands []study.Demand) error {
 	if err = os.MkdirAll(filepath.Dir(mark), 0o700); err != nil {
 		return nil //nolint:nilerr // as in a pod whose files can't be written
 	}
-	var files *result.Files
-	if files, err = result.OpenFiles(filepath.Dir(mark)); err == nil {
-		err = errors.Join(files.Replace(filepath.Base(mark), 0o600, func(io.Writer) error { return nil }), files.Close())
-	}
-	return err
+	return result.KeepFile(mark, nil)
 }

@@ -111,6 +111,11 @@ const (
 	bridgeNetfilter6 = "net.bridge.bridge-nf-call-ip6tables"
 )
 
+// BridgeNetfilterSetting is the kernel setting by which bridges of a namespace hand packets of a version of IP to its firewall.
+func BridgeNetfilterSetting(f result.Family) string {
+	return byFamily(f, bridgeNetfilter4, bridgeNetfilter6)
+}
+
 // FirewallBridges is the setting by which bridges of a namespace hand packets of IPv4 to its firewall.
 func FirewallBridges(in Space) Sysctl {
 	return Sysctl{In: in, Name: bridgeNetfilter4, Value: "1"}

@@ -209,6 +209,24 @@ func (f *Files) Replace(file string, mode fs.FileMode, write func(io.Writer) err
 	return f.sync()
 }
 
+// KeepFile puts data into a file of its own user's, whole or not at all, and returns when it is on disk. Its folder is made where there is none;
+// others may read neither.
+func KeepFile(path string, data []byte) error {
+	dir, name := filepath.Split(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	files, err := OpenFiles(dir)
+	if err != nil {
+		return err
+	}
+	err = files.Replace(name, 0o600, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+	return errors.Join(err, files.Close())
+}
+
 // Remove removes a file of the folder, on disk too. That there is none is no error.
 func (f *Files) Remove(file string) error {
 	err := f.root.Remove(file)

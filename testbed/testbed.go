@@ -192,11 +192,7 @@ func Settings() []string {
 // BridgeNetfilter says whether bridges of the calling thread's network namespace hand packets of a version of IP to its firewall. Without
 // br_netfilter no bridge does.
 func BridgeNetfilter(f result.Family) result.Switch {
-	name := "net.bridge.bridge-nf-call-iptables"
-	if f == result.IPv6 {
-		name = "net.bridge.bridge-nf-call-ip6tables"
-	}
-	if now, err := os.ReadFile(SettingPath(name)); err == nil && strings.TrimSpace(string(now)) == "1" {
+	if now, err := os.ReadFile(SettingPath(network.BridgeNetfilterSetting(f))); err == nil && strings.TrimSpace(string(now)) == "1" {
 		return result.On
 	}
 	return result.Off

@@ -179,7 +179,7 @@ type BurstSize struct {
 	Visit int
 	// Cost is what a burst takes in all, as guessed.
 	Cost     time.Duration
-	length   time.Duration // after which no transaction begins, without the warm-up, unless transactions end the burst
+	length   time.Duration // without the warm-up; no transaction begins after it. A number of transactions may end the burst instead
 	warmup   time.Duration
 	takes    time.Duration // without the warm-up: its length, or transactions that take longer
 	deadline time.Duration // when a burst is given up

@@ -165,7 +165,7 @@ func (f asFound) Plan() network.Plan {
 	return p
 }
 
-// Of nodes that are used as they are found only devices on some way are read: the ways of daemons among themselves are some of these.
+// On nodes that netdelta did not build, only devices that a plan names are read. The devices between daemons are among them.
 func TestAuditOfNodesAsFound(t *testing.T) {
 	t.Parallel()
 	o := asFound{open(t, named(t, "routed"), testbed.Spec{})}

@@ -231,8 +231,8 @@ func (s Sample) Since(earlier Sample) Load {
 }
 
 // Others is what other programs did in a span in which nothing was measured: the share of the time in which they kept the
-// processors from a workload, 0 to 1. A workload that is pinned to the watched processors meets whatever runs there; one that
-// is not goes to a processor that is free, and has to wait only where others wait too.
+// processors from a workload, 0 to 1. A workload that is pinned to the watched processors shares them with whatever runs there.
+// One that is not pinned runs on any free processor, and waits only when none is free.
 func (l Load) Others(pinned bool) float64 {
 	if pinned {
 		return l.Busy

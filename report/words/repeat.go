@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"netdelta/internal/gather"
+	"netdelta/insight"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -23,7 +23,7 @@ func RegimeSays(regime string) string {
 	return ""
 }
 
-// Repeating says what the intervals of a run are of: this run, or its repetition. none is said where the run has no intervals.
+// Repeating says whether the intervals of a run are for this run alone or for repeating it. It is "" where the run has no intervals.
 func Repeating(run result.Run) string {
 	if run.Exact != nil || len(run.Deltas) == 0 {
 		return ""
@@ -43,7 +43,7 @@ func Repeating(run result.Run) string {
 			if s.Share > 0 {
 				parts = append(parts, fmt.Sprintf("%.2g%% of what is added", 100*s.Share))
 			}
-			spreads = append(spreads, name+" "+strings.Join(parts, " and "))
+			spreads = append(spreads, strings.TrimSpace(name+" "+strings.Join(parts, " and ")))
 		}
 	}
 	if len(spreads) == 0 {
@@ -53,7 +53,7 @@ func Repeating(run result.Run) string {
 	if r.Runs > 1 {
 		from = fmt.Sprintf("by %s here and what was measured on another machine", unit.Counted(r.Runs, "earlier run"))
 	}
-	return fmt.Sprintf("intervals are for repeating the run on this machine; runs differ by %s (standard deviation), %s", strings.Join(gather.Each(spreads, strings.TrimSpace), ", "), from)
+	return fmt.Sprintf("intervals are for repeating the run on this machine; runs differ by %s (standard deviation), %s", strings.Join(spreads, ", "), from)
 }
 
 // RepeatingSentence is Repeating as a sentence.
@@ -90,9 +90,9 @@ func AddedInterval(d result.Delta) string {
 
 // WithinRun is the interval of a run alone, where the one that is printed is for repeating it; "" elsewhere.
 func WithinRun(d result.Delta) string {
-	if d.Within == nil || d.Within.RatioLow == nil || d.Within.RatioHigh == nil || d.Ratio == 0 {
+	own := insight.WithinRun(d)
+	if d.Within == nil || own.RatioLow == nil || own.RatioHigh == nil || d.Ratio == 0 {
 		return ""
 	}
-	d.RatioLow, d.RatioHigh = d.Within.RatioLow, d.Within.RatioHigh
-	return Interval(d)
+	return Interval(own)
 }

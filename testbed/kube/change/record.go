@@ -70,27 +70,11 @@ func (r *record) write(path string) error {
 	if err != nil {
 		return fmt.Errorf("record what is changed in %s: %w", path, err)
 	}
-	if err := store(path, append(data, '\n')); err != nil {
+	// Others may not read it: commands may hold secrets.
+	if err := result.KeepFile(path, append(data, '\n')); err != nil {
 		return fmt.Errorf("record what is changed, before it is: %w; nothing was changed", err)
 	}
 	return nil
-}
-
-// store replaces a file as a whole and returns when it is on disk. Others may not read it: commands may hold secrets.
-func store(path string, data []byte) error {
-	dir, name := filepath.Split(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	files, err := result.OpenFiles(dir)
-	if err != nil {
-		return err
-	}
-	err = files.Replace(name, 0o600, func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	})
-	return errors.Join(err, files.Close())
 }
 
 // remove takes a record away, on disk too: one that came back would undo what was never changed.
