@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -45,5 +47,21 @@ func Ended(t testing.TB, within time.Duration, pid int) {
 			return nil
 		}
 		return fmt.Errorf("it is %s", bytes.TrimSpace(stat))
+	}))
+}
+
+// Stop stops a process and waits until none of its threads runs any more: the signal reaches each of them in its own time.
+func Stop(t testing.TB, within time.Duration, pid int) {
+	t.Helper()
+	NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	NoError(t, Await(within, fmt.Sprintf("process %d has stopped", pid), func() error {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		for _, thread := range threads {
+			stat, _ := os.ReadFile(thread) // there is none when it has ended
+			if _, state, found := bytes.Cut(stat, []byte(") ")); found && state[0] != 'T' {
+				err = errors.Join(err, fmt.Errorf("thread %s is in state %c", thread, state[0]))
+			}
+		}
+		return err
 	}))
 }

@@ -152,9 +152,7 @@ func dies(t *testing.T, c *cluster, pod int, program, want string) {
 
 // hangs stops an OSD, which is named, and ended and started again.
 func hangs(t *testing.T, c *cluster, pod int) {
-	if err := syscall.Kill(c.pid(t, pod, "ceph-osd"), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	require.Stop(t, 10*time.Second, c.pid(t, pod, "ceph-osd"))
 	h, err := c.pods[pod].Health(t.Context(), c.sessions[pod], time.Second)
 	if want := fmt.Sprintf("ask ceph-osd.%d for status by its admin socket", pod); err != nil || h.Ended || !strings.Contains(h.Unwell, want) {
 		t.Errorf("an OSD that hangs: %+v, %v; want %s", h, err, want)
