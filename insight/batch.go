@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 
+	"netdelta/network"
 	"netdelta/result"
 )
 
@@ -184,6 +185,31 @@ func with[T any](some, list []T, i int) []T {
 
 // Headlines are the headline deltas of the part, the cheapest network first.
 func (p Part) Headlines() []result.Delta { return Headlines(p.Deltas, p.Setting) }
+
+// Shown are the headline deltas of the part in the order of tables and pictures: the networks that pods may have, then demonstrations
+// (network.Demonstration); the cheapest of each first.
+func (p Part) Shown() []result.Delta {
+	all := p.Headlines()
+	slices.SortStableFunc(all, func(a, b result.Delta) int {
+		switch is, other := network.IsDemonstration(a.Network), network.IsDemonstration(b.Network); {
+		case is && !other:
+			return 1
+		case other && !is:
+			return -1
+		}
+		return 0
+	})
+	return all
+}
+
+// withoutDemonstrations is the part without its demonstrations, as long as another network is left.
+func (p Part) withoutDemonstrations() Part {
+	is := func(d result.Delta) bool { return network.IsDemonstration(d.Network) }
+	if rest := slices.DeleteFunc(slices.Clone(p.Deltas), is); slices.ContainsFunc(rest, func(d result.Delta) bool { return d.Headline }) {
+		p.Deltas = rest
+	}
+	return p
+}
 
 // By sorts a list into groups of the same key, in the order in which the keys first occur.
 func By[T any, K comparable](list []T, key func(T) K) iter.Seq2[K, []T] {

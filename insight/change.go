@@ -65,11 +65,25 @@ func sureLoss(d result.Delta) float64 {
 	return low
 }
 
-// Changes are the changes that a run speaks for, the surest gain first: of networks, by direct deltas, and of conditions, by the run's effects.
+// demonstrates says whether one of the sides is a network that pods hardly have.
+func (c Change) demonstrates() bool {
+	return c.Factor == "" && (network.IsDemonstration(bare(c.From)) || network.IsDemonstration(bare(c.To)))
+}
+
+// Changes are the changes that a run speaks for, the surest gain first: of networks, by direct deltas, and of conditions, by the run's
+// effects. Those of demonstrations come last.
 func Changes(run result.Run, direct []result.Delta) []Change {
 	all := append(networkChanges(run, direct), factorChanges(run)...)
 	all = slices.DeleteFunc(all, func(c Change) bool { return !c.pays() })
-	slices.SortStableFunc(all, func(a, b Change) int { return cmp.Compare(sureGain(b.Gain()), sureGain(a.Gain())) })
+	slices.SortStableFunc(all, func(a, b Change) int {
+		switch {
+		case a.demonstrates() == b.demonstrates():
+			return cmp.Compare(sureGain(b.Gain()), sureGain(a.Gain()))
+		case a.demonstrates():
+			return 1
+		}
+		return -1
+	})
 	for i := range all {
 		all[i].hold(run)
 	}

@@ -143,13 +143,13 @@ func chosenFrom(run result.Run) []Part {
 }
 
 // Choose is the choice among the networks that were measured in all settings of which something is known; false where there are not
-// two, or where the best can't be told from the worst. Settings that are CutUp don't count beside others.
+// two, or where the best can't be told from the worst. Settings that are CutUp and demonstrations don't count beside others.
 func Choose(run result.Run) (Choice, bool) {
 	var c Choice
 	worst, in := map[string]result.Delta{}, map[string]int{}
 	var order []string
 	for _, part := range chosenFrom(run) {
-		deltas := slices.DeleteFunc(part.Headlines(), func(d result.Delta) bool { return !HasInterval(d) || d.Ratio == 0 })
+		deltas := slices.DeleteFunc(part.withoutDemonstrations().Headlines(), func(d result.Delta) bool { return !HasInterval(d) || d.Ratio == 0 })
 		if !slices.ContainsFunc(deltas, func(d result.Delta) bool { return d.Verdict != string(stats.Unresolved) }) {
 			c.Unknown++
 			continue

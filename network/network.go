@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"netdelta/internal/gather"
 	"netdelta/internal/suggest"
@@ -21,6 +22,9 @@ type Network struct {
 	Summary string
 	// UsedBy names systems whose pods are attached like this.
 	UsedBy []string
+	// Demonstration says that it shows what a mechanism can do, and is no choice for pods today: reports show it after the others, and
+	// advice and summaries leave it out.
+	Demonstration bool
 	// Overhead is what encapsulation adds to each packet between nodes whose underlay is of the given family, besides the
 	// Ethernet header that every frame has; nil where nothing is added.
 	Overhead func(underlay result.Family) unit.Bytes
@@ -64,6 +68,17 @@ func Users(found bool) map[string][]string {
 	}
 	return users
 }
+
+// IsDemonstration says whether a name is that of a Demonstration of the catalogue.
+func IsDemonstration(name string) bool { return demonstrations()[name] }
+
+var demonstrations = sync.OnceValue(func() map[string]bool {
+	all := map[string]bool{}
+	for _, n := range Catalogue() {
+		all[n.Name] = n.Demonstration
+	}
+	return all
+})
 
 // Reach says under which address a client finds a server.
 type Reach int

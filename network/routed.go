@@ -71,10 +71,11 @@ func netkitL2() Network {
 // sockmap is routed, with the TCP sockets of pods on one node joined.
 func sockmap() Network {
 	return Network{
-		Name:     "sockmap",
-		Summary:  "TCP sockets of pods on one node are joined by eBPF, past all devices; all else is routed",
-		UsedBy:   []string{"Cilium sockops (formerly)", "Merbridge", "Istio and Kuma with Merbridge"},
-		Crossing: CrossByRoute,
+		Name:          "sockmap",
+		Summary:       "TCP sockets of pods on one node are joined by eBPF, past all devices; all else is routed",
+		UsedBy:        []string{"Cilium sockops (formerly)", "Merbridge", "Istio and Kuma with Merbridge"},
+		Demonstration: true,
+		Crossing:      CrossByRoute,
 		Build: drafted(nil, func(d *draft) Plan {
 			p := routedPlan(d)
 			join := JoinSockets{}
@@ -237,10 +238,11 @@ func (d *draft) redirectedPods(node int) []RedirectedPod {
 // xdp is routed, with programs in the drivers' receive path that lead packets past the nodes' stacks.
 func xdp() Network {
 	return Network{
-		Name:     "xdp",
-		Summary:  "eBPF in the drivers' receive path (native XDP) redirects packets from pod to pod and between pods and the underlay",
-		UsedBy:   []string{"no common container network"},
-		Crossing: CrossPastStack,
+		Name:          "xdp",
+		Summary:       "eBPF in the drivers' receive path (native XDP) redirects packets from pod to pod and between pods and the underlay",
+		UsedBy:        []string{"no common container network"},
+		Demonstration: true,
+		Crossing:      CrossPastStack,
 		Build: drafted(nil, func(d *draft) Plan {
 			// Nodes don't forward: a packet that the programs did not redirect would be lost, and could not pass for their work.
 			d.eachNode(d.nodeAddress, d.forPods(d.routedPod), d.routesToOthers, func(node int) {

@@ -80,10 +80,11 @@ func geneve() Network {
 // udpTun has a process on each node carry packets between nodes.
 func udpTun() Network {
 	return tunnelBetweenBridges(Network{
-		Name:     "udp-tun",
-		Summary:  "pods on a bridge of their node, which routes to other nodes through a TUN device; a process carries its packets in UDP datagrams",
-		UsedBy:   []string{"Flannel UDP", "Weave Net sleeve", "userspace VPNs"},
-		Overhead: udpTunOverhead,
+		Name:          "udp-tun",
+		Summary:       "pods on a bridge of their node, which routes to other nodes through a TUN device; a process carries its packets in UDP datagrams",
+		UsedBy:        []string{"Flannel UDP", "Weave Net sleeve", "userspace VPNs"},
+		Demonstration: true,
+		Overhead:      udpTunOverhead,
 		// As for vxlan-routed.
 		BridgeNetfilter: true,
 	}, (*draft).udpTunnel, oneName(tunDev))

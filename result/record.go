@@ -389,8 +389,20 @@ type Run struct {
 	// Goals are what the study or the user asks of the deltas; there are none where nothing is asked.
 	Goals  []Goal   `json:"goals,omitempty"`
 	Advice []Advice `json:"advice"`
+	// Summary is the first screen.
+	Summary Summary `json:"summary"`
 	// Request is what the networks are of a request of the user's own, where that was asked.
 	Request *Request `json:"request,omitempty"`
+}
+
+// Summary is what a reader needs first of a run.
+type Summary struct {
+	// Says are sentences: what of the study was not measured, the answer in each placement, and how much is open.
+	Says []string `json:"says"`
+	// Cells are the cells whose deltas the answer is about, in the order in which they are shown: by placement, demonstrations last.
+	Cells []string `json:"cells"`
+	// Next is the command that tells the most after this run, with DIR for the run folder; "" where there is none.
+	Next string `json:"next,omitempty"`
 }
 
 // Baseline is the network that the run holds the others against, "" where it has no cells.

@@ -308,12 +308,24 @@ func (r ranked) AllUses() string { return strings.Join(r.Uses, ", ") }
 func (p *page) rankings() []ranking {
 	users := words.Users(p.Run)
 	var all []ranking
-	for _, s := range p.Settings {
+	for _, s := range p.answeredFirst() {
 		if len(s.headlines()) == 0 || len(all) == rankingsMost {
 			continue
 		}
 		all = append(all, p.rank(s, users))
 	}
+	return all
+}
+
+// answeredFirst are the settings, those that the answer is about before the others: its sentence and the first picture are of one setting.
+func (p *page) answeredFirst() []*setting {
+	rank := map[result.Setting]int{}
+	answered := insight.Answered(p.Run)
+	for i, part := range answered {
+		rank[part.Setting] = i - len(answered)
+	}
+	all := slices.Clone(p.Settings)
+	slices.SortStableFunc(all, func(a, b *setting) int { return cmp.Compare(rank[a.Key], rank[b.Key]) })
 	return all
 }
 
@@ -323,12 +335,17 @@ func (p *page) rank(s *setting, users map[string][]string) ranking {
 	a := p.axes("r"+s.ID, heads)[keyOf(heads[0])]
 	r := ranking{Setting: s, forest: p.newForest(heads[0], a)}
 	floor := floorOf(s.null(heads[0].Metric))
-	for i, tier := range s.part.Tiers(heads) {
-		for k, d := range tier {
-			own := a.row(d, false, floor)
-			own.Plot = a.bar(d, own, floor)
-			r.Rows = append(r.Rows, ranked{row: own, Group: letter(i), First: k == 0, Uses: users[d.Network]})
+	group := map[string]string{}
+	for i, tier := range s.part.Tiers(s.part.Headlines()) {
+		for _, d := range tier {
+			group[d.Cell] = letter(i)
 		}
+	}
+	for i, d := range heads {
+		own := a.row(d, false, floor)
+		own.Plot = a.bar(d, own, floor)
+		first := i == 0 || group[d.Cell] != group[heads[i-1].Cell]
+		r.Rows = append(r.Rows, ranked{row: own, Group: group[d.Cell], First: first, Uses: users[d.Network]})
 	}
 	return r
 }

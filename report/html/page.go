@@ -159,7 +159,7 @@ func settings(run result.Run) []*setting {
 }
 
 // headlines are the deltas of the setting's headline metric, the cheapest first.
-func (s *setting) headlines() []result.Delta { return s.part.Headlines() }
+func (s *setting) headlines() []result.Delta { return s.part.Shown() }
 
 // null is the null check of a metric, nil if there is none.
 func (s *setting) null(metric string) *result.Delta {

@@ -115,7 +115,7 @@ func (d *document) table(rows [][]string, titles ...string) {
 func (d *document) setting(run insight.Part) {
 	deltas := gather.Where(run.Null, func(n result.Delta) bool { return n.Headline })
 	null := len(deltas)
-	deltas = append(deltas, run.Headlines()...)
+	deltas = append(deltas, run.Shown()...)
 	if len(deltas) == 0 {
 		return
 	}

@@ -33,20 +33,60 @@ func (p *page) kindStyle(kind string) ui.Style {
 	return cmp.Or(map[string]ui.Style{words.KindChange: ui.Green, words.KindFix: ui.Yellow}[kind], ui.Dim)
 }
 
-// brief sums up in a few lines what the figures rest on and what was claimed. What went wrong is said in full.
-func (p *page) brief() {
-	p.title("Reliability", "details: "+p.again())
+// whole says whether the view has all that there is of the run.
+func (p *page) whole() bool { return p.view.Verbose || p.view.Pairs }
+
+// answered prints the tables of the first screen: those of the load that the study is about, or of effects where nothing else was compared.
+func (p *page) answered() {
+	parts := insight.Answered(p.run)
+	for _, part := range parts {
+		p.setting(part)
+	}
+	if len(parts) > 0 {
+		p.paragraph(piece{}, words.Bounded(parts[0].Bounds()))
+	}
+	p.exactComparison()
+	effects := insight.EffectTables(p.run)
+	if len(parts) == 0 {
+		for _, t := range effects[:min(len(effects), effectsBrief)] {
+			p.effect(t)
+		}
+	}
+	for _, caveat := range words.Caveats(p.run) {
+		p.paragraph(piece{}, caveat)
+	}
+}
+
+// effectsBrief is how many tables of effects a first screen has.
+const effectsBrief = 2
+
+// basis says in a few lines what the figures rest on, and where the rest is. What went wrong is said in full.
+func (p *page) basis() {
+	p.line()
 	p.entry("figures", strings.Join(p.rest(), " · "))
-	p.entry("intervals", p.intervals())
 	p.list("failed", p.failed())
 	p.list("misrouted", p.misrouted())
 	p.unsupported()
 	if n := p.skipped(); n > 0 {
 		p.entry("left out", unit.Counted(n, "cell")+", by the time budget or as the study says")
 	}
-	p.entry("claims", p.verdicts())
-	p.usedBy()
-	p.list("note", p.run.Notes)
+	p.entry("more", strings.Join(p.further(), ", ")+": "+p.again())
+}
+
+// further are what the verbose view has beside this one.
+func (p *page) further() []string {
+	var all []string
+	settings := len(slices.DeleteFunc(insight.Parts(p.run), func(part insight.Part) bool { return len(part.Headlines()) == 0 }))
+	if n := settings - len(insight.Answered(p.run)); n > 0 {
+		all = append(all, unit.Counted(n, "further setting"))
+	}
+	if n := len(insight.EffectTables(p.run)); n > 0 {
+		all = append(all, unit.Counted(n, "table")+" of what conditions cost")
+	}
+	if len(p.run.Splits) > 0 {
+		all = append(all, "where the latency goes")
+	}
+	return append(all, "what was checked")
 }
 
 // usedBy names the products of networks that a table had no room for.
@@ -139,20 +179,48 @@ func (p *page) skipped() int {
 	return n
 }
 
-// verdicts counts the claims by their verdicts.
-func (p *page) verdicts() string {
-	var parts []string
-	for verdict, claims := range insight.By(p.run.Claims, func(c result.Claim) string { return c.Verdict }) {
-		parts = append(parts, fmt.Sprintf("%d %s", len(claims), strings.ReplaceAll(verdict, "-", " ")))
+// What the first screen has of the advice: so many entries, of so many lines each.
+const (
+	adviceMost      = 3
+	adviceLinesMost = 3
+)
+
+// briefAdvice says in a few lines each what to change first.
+func (p *page) briefAdvice() {
+	if len(p.run.Advice) == 0 {
+		return
 	}
-	return strings.Join(parts, ", ")
+	p.title("What to do", "")
+	for i, a := range p.run.Advice[:min(adviceMost, len(p.run.Advice))] {
+		lead := fmt.Sprintf("%d. ", i+1)
+		says := p.upTo(adviceLinesMost, p.terminal.Width-len(lead), a.Says, strings.Split(strings.TrimSuffix(a.Why, "."), "; "))
+		p.paragraph(piece{lead, p.kindStyle(a.Kind)}, says)
+	}
+	p.paragraph(piece{}, "How, and what it risks"+p.moreAdvice()+": "+p.command("netdelta advise "+words.Folder))
 }
 
-// Where not all is shown, how many opportunities are shown of each kind, and how many lines of commands of each after the first.
-const (
-	adviceMost   = 3
-	commandsMost = 4
-)
+// moreAdvice counts the entries that the first screen leaves out.
+func (p *page) moreAdvice() string {
+	if n := len(p.run.Advice) - adviceMost; n > 0 {
+		return fmt.Sprintf(", and %d more", n)
+	}
+	return ""
+}
+
+// upTo is a sentence with as many of the clauses that explain it as so many lines of so many columns hold.
+func (p *page) upTo(lines, columns int, says string, clauses []string) string {
+	for i, clause := range clauses {
+		longer := strings.TrimSuffix(says, ".") + "; " + clause + "."
+		if i == 0 {
+			longer = says + " " + clause + "."
+		}
+		if clause == "" || len(ui.Wrap(p.terminal.Text(longer), max(columns, 20))) > lines {
+			break
+		}
+		says = longer
+	}
+	return says
+}
 
 // advice says what to change, each with the way to do it and what it risks.
 func (p *page) advice() {
@@ -160,17 +228,8 @@ func (p *page) advice() {
 		return
 	}
 	p.title("What to do", "")
-	shown, of := 0, map[string]int{}
-	for _, a := range p.run.Advice {
-		of[a.Kind]++
-		if !p.view.Verbose && of[a.Kind] > adviceMost {
-			continue
-		}
-		shown++
-		p.opportunity(shown, a)
-	}
-	if left := len(p.run.Advice) - shown; left > 0 {
-		p.paragraph(piece{}, fmt.Sprintf("%d more: %s", left, p.again()))
+	for i, a := range p.run.Advice {
+		p.opportunity(i+1, a)
 	}
 }
 
@@ -178,32 +237,42 @@ func (p *page) advice() {
 func (p *page) opportunity(n int, a result.Advice) {
 	lead := fmt.Sprintf("%d. ", n)
 	p.paragraph(piece{lead, p.kindStyle(a.Kind)}, a.Says+" "+a.Why)
-	indent := strings.Repeat(" ", len(lead))
-	for i, command := range a.How {
-		if n > 1 && i == commandsMost && len(a.How) > commandsMost+1 && !p.view.Verbose {
-			p.paragraph(piece{indent + "  ", plain}, fmt.Sprintf("and %d more lines: %s", len(a.How)-i, p.again()))
-			break
-		}
-		// A command stays on one line, however long, so that it can be copied.
-		p.line(piece{indent + "  ", plain}, piece{p.command(command), dim(strings.HasPrefix(command, "#"))})
+	indent := strings.Repeat(" ", len(lead)+2)
+	for _, command := range a.How {
+		p.commandLines(piece{indent, plain}, command, dim(strings.HasPrefix(command, "#")))
 	}
 	if a.Risk != "" {
-		p.paragraph(piece{indent + "  risk  ", dim(true)}, a.Risk)
+		p.paragraph(piece{indent + "risk  ", dim(true)}, a.Risk)
 	}
 }
 
-// summary ends the output: the answer in two lines, and the next command.
+// commandLines prints a command so that it can be copied, whatever the width: a shell joins its lines.
+func (p *page) commandLines(lead piece, command string, style ui.Style) {
+	indent := ui.Columns(lead.text)
+	for i, line := range ui.WrapCommand(p.terminal.Text(p.command(command)), p.terminal.Width-indent) {
+		if i > 0 {
+			lead = piece{strings.Repeat(" ", indent), plain}
+		}
+		p.line(lead, piece{line, style})
+	}
+}
+
+// summary prints the answer: a sentence for each placement, and how much of it is open.
 func (p *page) summary() {
 	lines := words.Summary(p.run)
-	if len(lines) == 0 && p.run.Ended != "interrupted" {
+	if len(lines) == 0 {
 		return
 	}
-	p.title("Summary", "")
+	p.line()
 	for _, l := range lines {
 		p.paragraph(piece{}, l)
 	}
+}
+
+// next prints the command that tells the most after this run.
+func (p *page) next() {
 	if next := words.Next(p.run); next != "" {
-		p.line(piece{"next  ", dim(true)}, piece{p.command(next), bold})
+		p.commandLines(piece{fmt.Sprintf("%-*s", labelWidth, "next"), dim(true)}, next, bold)
 	}
 }
 

@@ -29,7 +29,7 @@ func (p *page) exactComparison() {
 	for _, s := range b.Settings[:most] {
 		p.exactSetting(s)
 	}
-	p.further(len(b.Settings)-most, "settings")
+	p.elsewhere(len(b.Settings)-most, "settings")
 }
 
 // exactSetting prints the table of one setting.
@@ -59,14 +59,19 @@ func (p *page) effects() {
 	tables := insight.EffectTables(p.run)
 	most := p.atMost(effectsMost, len(tables))
 	for _, t := range tables[:most] {
-		p.title(words.EffectHeading(t)+" · "+words.Load(t.Open)+" · "+words.At(t.Setting.Placement), "")
-		p.rows(table{deltas: t.Headlines(), all: t.Deltas, confidence: p.run.Confidence, exact: p.run.Exact != nil})
-		if slices.ContainsFunc(t.Headlines(), func(d result.Delta) bool { return unseen(d) > 0 }) {
-			p.paragraph(piece{}, unseenLegend)
-		}
-		p.paragraph(piece{}, words.Effect(t))
+		p.effect(t)
 	}
-	p.further(len(tables)-most, "tables of effects")
+	p.elsewhere(len(tables)-most, "tables of effects")
+}
+
+// effect prints the table of one step of a factor in one setting.
+func (p *page) effect(t insight.EffectTable) {
+	p.title(words.EffectHeading(t)+" · "+words.Load(t.Open)+" · "+words.At(t.Setting.Placement), "")
+	p.rows(table{deltas: t.Headlines(), all: t.Deltas, confidence: p.run.Confidence, exact: p.run.Exact != nil})
+	if slices.ContainsFunc(t.Headlines(), func(d result.Delta) bool { return unseen(d) > 0 }) {
+		p.paragraph(piece{}, unseenLegend)
+	}
+	p.paragraph(piece{}, words.Effect(t))
 }
 
 // breakdown shows the latency breakdown of storage and databases: where latency goes, what clusters say of their
@@ -140,7 +145,7 @@ func (p *page) settings(parts []insight.Part) {
 			p.caveats()
 		}
 	}
-	p.further(len(parts)-most, "settings, in which networks differ less,")
+	p.elsewhere(len(parts)-most, "settings, in which networks differ less,")
 }
 
 // atMost is how many of so many tables are printed: no more than a limit on a terminal, and all of them in a file or for another program.
@@ -151,8 +156,8 @@ func (p *page) atMost(most, of int) int {
 	return of
 }
 
-// further says how to see tables that were left out.
-func (p *page) further(left int, what string) {
+// elsewhere says how to see tables that were left out.
+func (p *page) elsewhere(left int, what string) {
 	if left > 0 {
 		p.line()
 		p.paragraph(piece{}, fmt.Sprintf("%d more %s are not shown here: %s | less prints all of them, and %s draws them.",

@@ -7,6 +7,7 @@ import (
 
 	"netdelta/insight"
 	"netdelta/internal/gather"
+	"netdelta/network"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
@@ -87,6 +88,10 @@ func (p *page) setting(part insight.Part) {
 	if slices.ContainsFunc(part.Headlines(), func(d result.Delta) bool { return unseen(d) > 0 }) {
 		p.paragraph(piece{}, unseenLegend)
 	}
+	if !p.whole() {
+		p.paragraph(piece{}, words.ByState(p.run.Checks, part.Cells))
+		return
+	}
 	p.paragraph(piece{}, words.Conclusion(insight.Conclude(part)))
 	p.paragraph(piece{}, words.Across(part.Headlines()))
 	p.paragraph(piece{}, words.Bounded(part.Bounds()))
@@ -113,7 +118,7 @@ func tableOf(part insight.Part) table {
 			t.deltas, t.null = append(t.deltas, n), true
 		}
 	}
-	networks := part.Headlines()
+	networks := part.Shown()
 	t.deltas = append(t.deltas, networks...)
 	for _, cell := range part.Cells {
 		measured := slices.ContainsFunc(networks, func(d result.Delta) bool { return d.Cell == cell.ID })
@@ -189,6 +194,9 @@ type layout struct {
 	bar           int // width of the bar, 0 for none
 }
 
+// demonstrations stands above the networks that pods hardly have.
+const demonstrations = "demonstrations of a mechanism"
+
 // never is more room than there is.
 const never = 1 << 20
 
@@ -213,8 +221,15 @@ func (p *page) choose(choices ...layout) layout {
 
 // grid prints a head and a row for each delta, with a bar in the row's style.
 func (p *page) grid(l layout, deltas []result.Delta, margin float64, style func(row int) ui.Style) {
-	axis := newAxis(deltas, margin, l.bar)
+	common := gather.Where(deltas, func(d result.Delta) bool { return !network.IsDemonstration(d.Network) })
+	if len(common) < 2 { // beside the baseline's own
+		common = deltas
+	}
+	axis := newAxis(common, margin, l.bar)
 	for row := -1; row < len(deltas); row++ {
+		if row > 0 && network.IsDemonstration(deltas[row].Network) && !network.IsDemonstration(deltas[row-1].Network) {
+			p.line(piece{demonstrations, ui.Dim})
+		}
 		var pieces []piece
 		for _, c := range l.before {
 			pieces = append(pieces, c.cell(row, c.width()), piece{text: gap})

@@ -1,6 +1,5 @@
-// Package terminal prints a run for a person: a table for each setting with the conclusion in a sentence, then the
-// reliability of the figures, then what to change. The end of the output is what stands on the screen, so the answer in two lines and
-// the next command come last.
+// Package terminal prints a run for a person: first the answer and what to change, then a table for each placement of the load that the
+// study is about, then what the figures rest on and the next command. A verbose view has all tables, and all that was checked.
 package terminal
 
 import (
@@ -41,29 +40,34 @@ func Write(w io.Writer, run result.Run, v View) error {
 	buffer := bufio.NewWriter(w)
 	p := &page{w: buffer, terminal: v.Terminal, view: v, run: run}
 	p.head()
-	if !v.Advice {
+	switch {
+	case v.Advice:
+		p.advice()
+	case v.Verbose:
+		p.summary()
 		p.figures()
+		p.advice()
+	default:
+		p.summary()
+		p.briefAdvice()
+		p.answered()
+		p.basis()
 	}
 	p.request()
-	p.advice()
 	p.goals()
-	p.summary()
+	p.next()
 	return buffer.Flush()
 }
 
-// figures prints the tables, and what they rest on.
+// figures prints all tables, and what they rest on.
 func (p *page) figures() {
 	p.settings(insight.Parts(p.run))
 	p.exactComparison()
 	p.effects()
 	p.links()
 	p.breakdown()
-	if p.view.Verbose {
-		p.claims()
-		p.reliability()
-		return
-	}
-	p.brief()
+	p.claims()
+	p.reliability()
 }
 
 // page is a report being printed. Errors of its writer are kept there until the end.

@@ -206,11 +206,13 @@ func TestGolden(t *testing.T) {
 		"loss":      {loss(), plain},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got bytes.Buffer
-			if err := Write(&got, tc.run, View{Terminal: tc.terminal, Verbose: true}); err != nil {
-				t.Fatal(err)
+			for file, verbose := range map[string]bool{name: true, "brief-" + name: false} {
+				var got bytes.Buffer
+				if err := Write(&got, tc.run, View{Terminal: tc.terminal, Verbose: verbose}); err != nil {
+					t.Fatal(err)
+				}
+				golden.Check(t, filepath.Join("testdata", file+".txt"), got.String())
 			}
-			golden.Check(t, filepath.Join("testdata", name+".txt"), got.String())
 		})
 	}
 }

@@ -138,6 +138,65 @@ type Table struct {
 	end     string // of each row
 }
 
+// WrapCommand breaks a command of a shell into lines of at most so many columns, where it can be broken: at blanks outside quotes. Each
+// line but the last ends in a backslash, by which a shell joins it with the next; comments stay comments. A word that is longer than a
+// line stays whole.
+func WrapCommand(command string, columns int) []string {
+	const indent = "  "
+	if strings.HasPrefix(command, "#") {
+		var lines []string
+		for _, line := range Wrap(strings.TrimSpace(strings.TrimPrefix(command, "#")), max(columns-len("# "), 1)) {
+			lines = append(lines, "# "+line)
+		}
+		return lines
+	}
+	if Columns(command) <= columns {
+		return []string{command}
+	}
+	var lines []string
+	line := ""
+	for _, word := range shellWords(command) {
+		switch {
+		case line == "":
+			line = word
+		case Columns(line)+1+Columns(word)+len(` \`) <= columns:
+			line += " " + word
+		default:
+			lines, line = append(lines, line+` \`), indent+word
+		}
+	}
+	return append(lines, line)
+}
+
+// shellWords are the words of a command, with their quotes: blanks within quotes and after a backslash don't end one.
+func shellWords(command string) []string {
+	var words []string
+	quote, start := byte(0), 0
+	for i := 0; i < len(command); i++ {
+		switch c := command[i]; {
+		case c == '\\' && quote != '\'':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case c == '#' && i == start: // the rest is a comment, which no backslash goes on
+			return append(words, command[start:])
+		case c == ' ':
+			if i > start {
+				words = append(words, command[start:i])
+			}
+			start = i + 1
+		}
+	}
+	if start < len(command) {
+		words = append(words, command[start:])
+	}
+	return words
+}
+
 // NewTable begins a table with a head.
 func NewTable(head ...any) *Table { return newTable(0, "\n", head) }
 

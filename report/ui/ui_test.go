@@ -3,6 +3,7 @@ package ui
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -230,4 +231,31 @@ func TestNoProgress(*testing.T) {
 	p.Update(Step{})
 	p.Note("x")
 	p.Close()
+}
+
+// A command that is broken into lines is the same command to a shell, and fits.
+func TestWrappedCommandIsTheSame(t *testing.T) {
+	for _, command := range []string{
+		"netdelta run --resume runs/a --time-budget 3m", `printf '%s|' "a b  c" 'd  e' f\ g | tr a b`, "printf x   # in a namespace that admits it",
+		"# vxlan is used by Docker overlay and the OpenStack Linux bridge agent",
+	} {
+		for columns := 20; columns < 90; columns += 7 {
+			lines := WrapCommand(command, columns)
+			for i, line := range lines {
+				if Columns(line) > columns && strings.Count(strings.TrimSpace(line), " ") > 1 && !strings.ContainsAny(line, "#'\"") {
+					t.Errorf("%d columns: %q is wider, and has a blank", columns, line)
+				}
+				if i < len(lines)-1 && !strings.HasPrefix(command, "#") && !strings.HasSuffix(line, ` \`) {
+					t.Errorf("%d columns: %q is not joined with the next", columns, line)
+				}
+			}
+			if strings.HasPrefix(command, "printf") {
+				want, err := exec.Command("sh", "-c", command).Output()
+				got, err2 := exec.Command("sh", "-c", strings.Join(lines, "\n")).Output()
+				if err != nil || err2 != nil || string(got) != string(want) {
+					t.Errorf("%d columns: %q, want %q (%v, %v)", columns, got, want, err, err2)
+				}
+			}
+		}
+	}
 }

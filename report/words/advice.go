@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"netdelta/experiment/plan"
-	"netdelta/experiment/studies"
 	"netdelta/insight"
 	"netdelta/internal/gather"
 	"netdelta/network"
@@ -307,22 +306,9 @@ func workloads(settings []result.Setting) []string {
 	return all
 }
 
-// again is the command that runs the same study: a built-in one by its name, another one by the file in the run folder.
+// again is the command that runs the same study again: the file in the run folder has what the run was asked for, as the user gave it.
 func again(run result.Run) string {
-	study := run.Study
-	_, builtin := studies.Find(study)
-	if !builtin {
-		study = Folder + "/" + result.StudyFile
-	}
-	command := "netdelta run " + study + on(run, builtin)
-	var names []string
-	for _, c := range run.Cells {
-		names = gather.Once(names, c.Workload)
-	}
-	if len(names) == 1 {
-		command += " --workloads " + names[0]
-	}
-	return command
+	return "netdelta run " + Folder + "/" + result.StudyFile + on(run, false)
 }
 
 // wholeBudget is the time budget that holds all of a study: the run's notes name it. Else it is long enough for every built-in study.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/unit"
@@ -245,6 +246,10 @@ func (j Judge) ConcludeFrom(run *result.Run, trials *insight.Summaries) {
 	for _, a := range f.Advice {
 		a.Run.Checks = run.Checks // they were made after the advice
 		run.Advice = append(run.Advice, Advice(a))
+	}
+	run.Summary = result.Summary{Says: Summary(*run), Next: Next(*run)}
+	for _, part := range insight.Answered(*run) {
+		run.Summary.Cells = append(run.Summary.Cells, gather.Each(part.Shown(), func(d result.Delta) string { return d.Cell })...)
 	}
 }
 
