@@ -143,14 +143,10 @@ func (env *environment) advise(ctx context.Context, o runOptions) error {
 func worthHere(ctx context.Context, env *environment, o runOptions) ([]string, error) {
 	var mine, all []string
 	for _, name := range o.overrides.Networks {
-		n, err := checkLooked("--networks", name)
-		if err != nil {
+		if _, err := checkLooked("--networks", name); err != nil {
 			return nil, err
 		}
-		if n != name {
-			fmt.Fprintln(env.err, measuredAs(name, n))
-		}
-		mine = append(mine, n)
+		mine = append(mine, name)
 	}
 	add := func(name string) {
 		runs := env.lab.Supports(ctx, testbed.Spec{Network: name, Family: result.IPv4}) == nil
@@ -160,7 +156,11 @@ func worthHere(ctx context.Context, env *environment, o runOptions) ([]string, e
 	}
 	add("host")
 	for _, m := range network.Moves() {
-		if len(mine) == 0 || slices.Contains(mine, m.From.Network) {
+		switch {
+		case slices.Contains(mine, m.From.Name): // the user calls it so
+			add(m.From.Name)
+			add(m.To.Name)
+		case len(mine) == 0 || slices.Contains(mine, m.From.Network):
 			add(m.From.Network)
 			add(m.To.Network)
 		}

@@ -31,6 +31,11 @@ import (
 // known lists what studies may refer to.
 func (env *environment) known() study.Known {
 	k := study.Known{CheckMTU: checkMTU, ReadNetwork: readNetwork, Networks: network.Names(network.Catalogue())}
+	for _, p := range network.Products() {
+		if p.Network != study.HostNetwork {
+			k.Networks = append(k.Networks, p.Name)
+		}
+	}
 	k.Testbeds, k.On = knownTestbeds()
 	for _, w := range env.workloads {
 		k.Workloads = append(k.Workloads, study.KnownWorkload{Name: w.Name, Defaults: w.Defaults, Parameters: w.Parameters, Check: w.Check})
@@ -81,7 +86,7 @@ func (env *environment) readStudy(name string) (*study.Study, error) {
 	return study.Parse(name, data, env.known())
 }
 
-// standIn puts networks in place of the names of products among what flags ask for, and says so. A cluster has its own network, for
+// standIn checks the names of products among what flags ask for, and says what stands in for each. A cluster has its own network, for
 // which nothing stands in: there such a name is refused, unless the study gives it to a change of the cluster.
 func standIn(o *study.Overrides, s *study.Study, k kind) (notes []string, err error) {
 	replace := func(flag, name string) (string, error) {
@@ -96,9 +101,11 @@ func standIn(o *study.Overrides, s *study.Study, k kind) (notes []string, err er
 			return "", usageError{fmt.Errorf("%s: a cluster is measured with the network that it has, not with %s: name %s; "+
 				"--%s measures %s, its stand-in, on the cluster's nodes, and --testbed %s on this machine", flag, p.Name, strings.Join(k.networks.Names, ", "), whatIfFlag, p.Network, labTestbed)}
 		}
-		note := measuredAs(p.Name, p.Network)
-		notes = gather.Once(notes, note)
-		return p.Network, nil
+		notes = gather.Once(notes, measuredAs(p.Name, p.Network))
+		if p.Network == study.HostNetwork { // a product's name for it is that of the node's own network
+			return p.Network, nil
+		}
+		return p.Name, nil
 	}
 	var networks []string
 	for _, name := range o.Networks {
@@ -106,9 +113,7 @@ func standIn(o *study.Overrides, s *study.Study, k kind) (notes []string, err er
 		if err != nil {
 			return nil, err
 		}
-		if n == name || !slices.Contains(networks, n) { // two products may have one datapath
-			networks = append(networks, n)
-		}
+		networks = append(networks, n)
 	}
 	o.Networks = networks
 	o.Baseline, err = replace("--baseline", o.Baseline)

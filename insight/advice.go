@@ -220,8 +220,9 @@ func inGuest(cells []result.Cell, lacking map[string]bool) Advice {
 // untried are the changes within a system of which a run has measured one side.
 func untried(run result.Run, measured, lacking map[string]bool) []Advice {
 	move := Advice{Kind: AdviceMove}
+	has := func(names map[string]bool, p network.Product) bool { return names[p.Network] || names[p.Name] }
 	for _, m := range movesOf(run) {
-		if measured[m.From.Network] && !measured[m.To.Network] && !lacking[m.To.Network] {
+		if has(measured, m.From) && !has(measured, m.To) && !has(lacking, m.To) {
 			move.Untried = append(move.Untried, m)
 		}
 	}

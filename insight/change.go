@@ -146,7 +146,7 @@ func networkChanges(run result.Run, direct []result.Delta) []Change {
 			c.Applied = applied(run, k.to)
 		}
 		for _, m := range moves {
-			if m.From.Network == bare(k.from) && m.To.Network == bare(k.to) {
+			if m.From.Means(bare(k.from)) && m.To.Means(bare(k.to)) {
 				c.Moves = append(c.Moves, m)
 			}
 		}
@@ -188,7 +188,7 @@ func reaches(name string) bool {
 // cluster to the network of their nodes.
 func toBaseline(d result.Delta, moves []network.Move) bool {
 	return d.Network == podNetwork && d.Baseline == "host" || slices.ContainsFunc(moves, func(m network.Move) bool {
-		return m.From.Network == d.Network && m.To.Network == d.Baseline
+		return m.From.Means(d.Network) && m.To.Means(d.Baseline)
 	})
 }
 

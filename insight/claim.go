@@ -1,11 +1,13 @@
 package insight
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
 	"netdelta/experiment/study"
 	"netdelta/internal/gather"
+	"netdelta/network"
 	"netdelta/result"
 	"netdelta/stats"
 )
@@ -145,12 +147,33 @@ func (a Answer) compared(differs string) Answer {
 	return a
 }
 
+// callAsRun has clauses call networks as the run does: a claim is about a mechanism, of which a run may have a product by its own name.
+func (j *claimJudge) callAsRun(clauses []study.Clause) {
+	called := map[string]string{}
+	for _, c := range j.cells {
+		if m := network.Mechanism(c.Network); m != c.Network && called[m] == "" {
+			called[m] = c.Network
+		}
+	}
+	for _, c := range j.cells {
+		delete(called, c.Network)
+	}
+	for i := range clauses {
+		for _, names := range [][]string{clauses[i].Networks, clauses[i].Against} {
+			for k, name := range names {
+				names[k] = cmp.Or(called[name], name)
+			}
+		}
+	}
+}
+
 // judge gives the verdict on one statement and what was measured.
 func (j *claimJudge) judge(expect string) Answer {
 	clauses, err := study.ParseExpectation(expect, j.options.Own...)
 	if err != nil {
 		return Answer{Verdict: NotTested, Unread: err}
 	}
+	j.callAsRun(clauses)
 	if j.options.ofTime(clauses) {
 		return Answer{Verdict: NotTested, OfTime: true}
 	}

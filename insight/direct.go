@@ -64,7 +64,11 @@ func pairs(run result.Run) map[pair]bool {
 		all[p] = true
 	}
 	for _, m := range network.Moves() {
-		all[pair{m.From.Network, m.To.Network}] = true
+		for _, from := range []string{m.From.Network, m.From.Name} {
+			for _, to := range []string{m.To.Network, m.To.Name} {
+				all[pair{from, to}] = true
+			}
+		}
 	}
 	for _, c := range run.Changes {
 		all[pair{podNetwork, c.For}] = true

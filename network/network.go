@@ -63,6 +63,9 @@ func Users(found bool) map[string][]string {
 	for _, n := range Catalogue() {
 		users[n.Name] = n.UsedBy
 	}
+	for _, p := range Products() {
+		users[p.Name] = []string{p.Network} // its users know the product, and not what stands in for it
+	}
 	if found {
 		users[Metal], users["host"] = users["host"], nil
 	}
@@ -167,14 +170,19 @@ func Names(networks []Network) []string {
 	return gather.Each(networks, func(n Network) string { return n.Name })
 }
 
-// Find returns the network of the given name, or an *UnknownError that suggests the nearest one. A name that begins with
-// CNIPrefix need not be in the list: its file is read.
+// Find returns the network of the given name, or an *UnknownError that suggests the nearest one. A product's name finds the network
+// that stands in for it, which is then called as the product. A name that begins with CNIPrefix need not be in the list: its file is read.
 func Find(networks []Network, name string) (Network, error) {
 	if n, is := gather.First(networks, func(n Network) bool { return n.Name == name }); is {
 		return n, nil
 	}
 	if strings.HasPrefix(name, CNIPrefix) {
 		return ReadCNI(name)
+	}
+	if p, is := FindProduct(name); is && p.Name == name {
+		n, err := Find(networks, p.Network)
+		n.Name, n.UsedBy, n.Demonstration = name, []string{p.Network}, false
+		return n, err
 	}
 	known := Names(networks)
 	nearest, _ := suggest.Nearest(name, known)
@@ -223,6 +231,25 @@ func Products() []Product {
 		{"podman", "Podman", "bridge-nat"},
 	}
 }
+
+// Mechanism is the network of the catalogue that a name means: of a product its stand-in, and of all else the name itself.
+func Mechanism(name string) string {
+	if p, is := products()[name]; is {
+		return p.Network
+	}
+	return name
+}
+
+var products = sync.OnceValue(func() map[string]Product {
+	all := map[string]Product{}
+	for _, p := range Products() {
+		all[p.Name] = p
+	}
+	return all
+})
+
+// Means says whether a name, a network's or a product's, means this product.
+func (p Product) Means(name string) bool { return name == p.Name || name == p.Network }
 
 // FindProduct is the product of a name, false if there is none. Letters may be capitals.
 func FindProduct(name string) (Product, bool) {

@@ -13,6 +13,7 @@ import (
 	"netdelta/agent"
 	"netdelta/experiment/endpoint"
 	"netdelta/experiment/plan"
+	"netdelta/network"
 	"netdelta/probe/cpu"
 	"netdelta/probe/pressure"
 	"netdelta/result"
@@ -80,8 +81,10 @@ func NewContext(c Config, run result.Run) *Context {
 	for _, cell := range run.Cells {
 		m.shares[cell.ID] = &pressure.Share{}
 	}
-	for _, n := range m.able.Networks {
-		m.ownPods[n.Name], m.chosen[n.Name] = n.OwnPods, n.SharesPorts
+	for _, c := range run.Cells {
+		if n, err := network.Find(m.able.Networks, c.Network); err == nil { // a cluster's own networks are not of the catalogue
+			m.ownPods[c.Network], m.chosen[c.Network] = n.OwnPods, n.SharesPorts
+		}
 	}
 	return m
 }

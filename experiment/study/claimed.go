@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"netdelta/internal/gather"
+	"netdelta/network"
 	"netdelta/result"
 )
 
@@ -73,6 +74,8 @@ func (c Clause) at(cells []result.Cell, level ...Condition) []result.Cell {
 
 // names says whether names of the clause mean a cell's network.
 func (c Clause) names(names []string, cell result.Cell) bool {
-	return slices.Contains(names, cell.Network) ||
-		slices.Contains(names, Others) && cell.Role == result.RoleCell && !slices.Contains(slices.Concat(c.Networks, c.Against), cell.Network)
+	named := func(names []string) bool { // claims are about mechanisms, of which a run may have a product by its own name
+		return slices.Contains(names, cell.Network) || slices.Contains(names, network.Mechanism(cell.Network))
+	}
+	return named(names) || slices.Contains(names, Others) && cell.Role == result.RoleCell && !named(slices.Concat(c.Networks, c.Against))
 }

@@ -55,7 +55,11 @@ func (t table) column(title string, right bool, text func(d result.Delta) string
 
 func (p *page) nameColumn(t table) column {
 	return t.column("", false, func(d result.Delta) string {
-		return ui.Shorten(p.terminal.Text(insight.Name(d.Network, d.Path)), nameMost)
+		name := insight.Name(d.Network, d.Path)
+		if mechanism := words.StandIn(p.run, d.Network); mechanism != "" {
+			name += " (" + mechanism + ")"
+		}
+		return ui.Shorten(p.terminal.Text(name), nameMost)
 	})
 }
 

@@ -241,12 +241,11 @@ func measure(a insight.Advice) result.Advice {
 		networks := []string{a.Run.Baseline()}
 		var changes []string
 		for _, m := range a.Untried {
-			for _, n := range []string{m.From.Network, m.To.Network} {
-				networks = gather.Once(networks, n)
+			from, to := m.From.Network, m.To.Network
+			if slices.ContainsFunc(a.Run.Cells, func(c result.Cell) bool { return c.Network == m.From.Name }) { // the user calls it so
+				from, to = m.From.Name, m.To.Name
 			}
-			if change := m.From.Network + " to " + m.To.Network; !slices.Contains(changes, change) {
-				changes = append(changes, change)
-			}
+			networks, changes = gather.Once(gather.Once(networks, from), to), gather.Once(changes, from+" to "+to)
 		}
 		out.Says = "Measure what users of " + List(systems(a.Untried)) + " could change to."
 		out.Why = fmt.Sprintf("%s measured: %s.", agree(len(changes), "One change was not", "These changes were not"), strings.Join(changes, ", "))

@@ -27,6 +27,7 @@ type recipes struct {
 		Risk             string
 	}
 	Configurations map[string][]string
+	Leftovers      map[string][]string
 	Plain          map[string]string // by system
 }
 
@@ -116,6 +117,15 @@ func installed(name string, run result.Run) []string {
 	return nil
 }
 
+// StandIn is the network of the catalogue that a run measured in place of a product; "" of all else, such as the product itself.
+func StandIn(run result.Run, name string) string {
+	mechanism := network.Mechanism(name)
+	if mechanism == name || run.Testbed == result.Imported || slices.ContainsFunc(run.Changes, func(c result.Changed) bool { return c.For == name }) {
+		return ""
+	}
+	return mechanism
+}
+
 // Users names the systems whose pods are attached as in each network of a run.
 func Users(run result.Run) map[string][]string {
 	found := slices.ContainsFunc(run.Cells, func(c result.Cell) bool { return c.Network == network.Metal })
@@ -146,7 +156,8 @@ const (
 
 // moveRecipe is how users of a system change from one of its configurations to another.
 func moveRecipe(m network.Move) recipe {
-	r := recipe{how: configured(m.To, m.From), undo: configured(m.From, m.To), risk: reconnects}
+	undo := append(configured(m.From, m.To), book().Leftovers[m.To.Name]...)
+	r := recipe{how: configured(m.To, m.From), undo: undo, risk: reconnects}
 	switch {
 	case m.From.Network == "wireguard" && m.To.Network != "wireguard" || m.From.Network == "ipsec" && m.To.Network != "wireguard":
 		r.risk = plain + " " + oneLink

@@ -2,6 +2,7 @@ package endtoend
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -87,11 +88,54 @@ func (u *user) runsDefault() error {
 			return fmt.Errorf("the run folder has no %s, or nothing in it", file)
 		}
 	}
+	if err := u.takesAdvice(folder); err != nil {
+		return err
+	}
 	page, err := os.ReadFile(filepath.Join(folder, "report.html"))
 	if err == nil && !(bytes.Contains(page, []byte("Where the time goes")) && bytes.Contains(page, []byte(`href="flame/`))) {
 		err = errors.New("the page has no closer look")
 	}
 	return err
+}
+
+// takesAdvice calls each command of netdelta that a run suggests, up to where it would measure.
+func (u *user) takesAdvice(folder string) error {
+	text, err := os.ReadFile(filepath.Join(folder, "result.json"))
+	if err != nil {
+		return err
+	}
+	var run struct {
+		Advice  []struct{ How, Undo []string }
+		Summary struct {
+			Says []string
+			Next string
+		}
+	}
+	if err := json.Unmarshal(text, &run); err != nil {
+		return fmt.Errorf("read the advice of %s: %w", folder, err)
+	}
+	if len(run.Summary.Says) == 0 || !strings.Contains(run.Summary.Says[0], "across nodes") {
+		return fmt.Errorf("the summary is %q", run.Summary.Says)
+	}
+	commands := []string{run.Summary.Next}
+	for _, a := range run.Advice {
+		commands = append(commands, append(a.How, a.Undo...)...)
+	}
+	called := 0
+	for _, c := range commands {
+		words := strings.Fields(strings.ReplaceAll(c, "DIR", folder))
+		if len(words) < 2 || words[0] != "netdelta" || words[1] != "run" {
+			continue
+		}
+		called++
+		if _, err := u.call(append(words[1:], "--dry-run")...); err != nil {
+			return fmt.Errorf("a command that was suggested: %w", err)
+		}
+	}
+	if called == 0 {
+		return fmt.Errorf("no command of netdelta is among %q", commands)
+	}
+	return nil
 }
 
 // finished are the whole lines of a journal; none when there is no journal yet.
