@@ -56,10 +56,11 @@ func (j Judge) Conclude(run *result.Run, trials *Summaries) Findings {
 	c.networks, c.controls = nil, nil // a large run has as much of them as of deltas
 	run.Contrasts, run.Effects = b.contrasts(), b.effects()
 	run.Paths, run.Links, run.Services = paths(b.cells, b.all), links(b.cells, b.all), served(trials)
+	run.Account = trials.Audit().Counts(run.Cells)
 	run.Clients = byClient(b.cells, b.all)
 	run.Splits, run.Replications, run.Correlations = splits(*run, b.all), replications(b.cells, b.all), Correlations(*run)
 	return Findings{
-		Checks: slices.Concat(busyChecks(b.all), trialChecks(b.all), c.uneven, c.checks),
+		Checks: slices.Concat(busyChecks(b.all), nullChecks(run.Null, b.options.StrictNull), trialChecks(b.all), c.uneven, c.checks),
 		Claims: b.claims(*run, j.defaults), Advice: Advise(*run, b.directs(*run)),
 	}
 }
@@ -101,7 +102,7 @@ func away(d result.Delta) float64 {
 func (j Judge) options(run result.Run) Options {
 	return Options{
 		Confidence: run.Confidence, Margin: run.Margin, Sequential: run.Adaptive, Headlines: j.headlines, Own: j.own, Exact: run.Exact != nil,
-		Repeating: run.Repeating, Unpaired: run.Unpaired,
+		Repeating: run.Repeating, Unpaired: run.Unpaired, StrictNull: strictNull(run),
 	}
 }
 
