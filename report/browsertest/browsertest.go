@@ -150,6 +150,25 @@ const (
 	WideFont   = 0.59
 )
 
+// Axis checks that an axis has values at all widths of screens, at least so many, none on another and none beyond the page. The selector
+// finds its labels.
+func (b *Browser) Axis(selector string, least int) {
+	b.t.Helper()
+	for _, width := range []int64{1400, 760, 320} {
+		b.Do(chromedp.EmulateViewport(width, 900))
+		wrong := Ask[string](b, fmt.Sprintf(`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => {
+			const all = [...document.querySelectorAll(%q)].map(l => l.getBoundingClientRect()).sort((a, b) => a.left - b.left);
+			if (all.length < %d) return done(all.length + ' values');
+			if (all.some(r => r.width === 0)) return done('a value is hidden');
+			if (all.some((r, i) => i > 0 && r.left < all[i - 1].right)) return done('values lie on one another');
+			done(all.some(r => r.right > document.documentElement.clientWidth + 1 || r.left < -1) ? 'a value stands beyond the page' : '');
+		})))`, selector, least), chromedp.EvalAwaitPromise)
+		if wrong != "" {
+			b.t.Errorf("at %d pixels the axis %s: %s", width, selector, wrong)
+		}
+	}
+}
+
 // Font makes text in all pages that are opened from now on as wide as in a font whose letters are that wide, whichever fonts the machine has:
 // what is between the machine's font and that one is put between letters.
 func (b *Browser) Font(width float64) {

@@ -11,6 +11,7 @@ import (
 	"html"
 	"html/template"
 	"io"
+	"math"
 	"strings"
 )
 
@@ -58,6 +59,25 @@ func (p Page) Part(name string, data any) (template.HTML, error) {
 		return "", fmt.Errorf("write the part %s of a page: %w", name, err)
 	}
 	return template.HTML(b.String()), nil
+}
+
+// Ticks are round values from 0 to high, at most so many steps apart: 1, 2 or 5 times a power of ten. There are none without a high above 0.
+func Ticks(high float64, most int) []float64 {
+	if !(high > 0) || math.IsInf(high, 0) || most < 1 {
+		return nil
+	}
+	step := math.Pow(10, math.Floor(math.Log10(high/float64(most))))
+	for _, times := range []float64{1, 2, 5, 10} {
+		if high <= times*step*float64(most)*(1+1e-9) {
+			step *= times
+			break
+		}
+	}
+	var ticks []float64
+	for i := 0; float64(i)*step <= high*(1+1e-9); i++ {
+		ticks = append(ticks, float64(i)*step)
+	}
+	return ticks
 }
 
 // Policy is the content security policy of a page with one script and one style of its own: the browser runs these two,
