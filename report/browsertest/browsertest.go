@@ -101,7 +101,7 @@ func (b *Browser) hear(event any) {
 	case *runtime.EventConsoleAPICalled:
 		b.complaints = append(b.complaints, fmt.Sprintf("console.%s", e.Type))
 	case *log.EventEntryAdded:
-		b.complaints = append(b.complaints, fmt.Sprintf("%s: %s", e.Entry.Level, e.Entry.Text))
+		b.complaints = append(b.complaints, strings.TrimSpace(fmt.Sprintf("%s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL)))
 	case *network.EventRequestWillBeSent:
 		b.requests = append(b.requests, e.Request.URL)
 	}
@@ -157,10 +157,11 @@ func (b *Browser) Axis(selector string, least int) {
 	for _, width := range []int64{1400, 760, 320} {
 		b.Do(chromedp.EmulateViewport(width, 900))
 		wrong := Ask[string](b, fmt.Sprintf(`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => {
-			const all = [...document.querySelectorAll(%q)].map(l => l.getBoundingClientRect()).sort((a, b) => a.left - b.left);
+			const all = [...document.querySelectorAll(%q)].map(l => l.getBoundingClientRect());
 			if (all.length < %d) return done(all.length + ' values');
 			if (all.some(r => r.width === 0)) return done('a value is hidden');
-			if (all.some((r, i) => i > 0 && r.left < all[i - 1].right)) return done('values lie on one another');
+			const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+			if (all.some((a, i) => all.some((b, k) => i < k && meet(a, b)))) return done('values lie on one another');
 			done(all.some(r => r.right > document.documentElement.clientWidth + 1 || r.left < -1) ? 'a value stands beyond the page' : '');
 		})))`, selector, least), chromedp.EvalAwaitPromise)
 		if wrong != "" {

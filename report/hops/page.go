@@ -220,7 +220,7 @@ const ticksMost = 5
 func axis(b *strings.Builder, top int, longest float64) {
 	const values, name = 14, 34
 	b.WriteString(`<g class="axis">`)
-	for _, v := range page.Ticks(longest, ticksMost) {
+	for _, v := range page.Ticks(0, longest, ticksMost) {
 		at, anchor := 100*v/longest, "middle"
 		switch {
 		case v == 0:
