@@ -5,18 +5,17 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"netdelta/experiment"
 	"netdelta/insight"
+	"netdelta/report/live"
 	"netdelta/report/terminal"
 	"netdelta/report/ui"
 	"netdelta/report/words"
@@ -44,12 +43,18 @@ func (env *environment) print(run result.Run, s shown) error {
 	return terminal.Write(env.out, run, terminal.View{Terminal: ui.Detect(env.terminal, env.getenv), Verbose: s.verbose, Pairs: s.pairs, Folder: s.folder, Advice: s.advice, Request: s.request, Program: calledAs()})
 }
 
-// progress shows on standard error how far a run is.
+// progress shows on standard error how far a run is, and writes its events. The zero progress does neither.
 type progress struct {
-	shown *ui.Progress
-	began time.Time // of counting
-	// leading is what stands out so far, nil before the first build is judged.
-	leading atomic.Pointer[string]
+	shown  *ui.Progress
+	events *live.Events
+	began  time.Time // of counting
+
+	mu       sync.Mutex // of what follows
+	status   experiment.Status
+	at       time.Time // of the status
+	standing live.Standing
+	stop     chan struct{} // ends what redraws; nil before the first status
+	done     chan struct{}
 }
 
 func (env *environment) progress(quiet bool) *progress {
@@ -59,29 +64,91 @@ func (env *environment) progress(quiet bool) *progress {
 	return &progress{shown: ui.NewProgress(env.err, ui.Detect(env.console, env.getenv))}
 }
 
+// redrawEvery is how often the time left is shown anew while a run says nothing, as it does while it sets networks up.
+const redrawEvery = time.Second
+
 // Update implements experiment.Progress.
 func (p *progress) Update(s experiment.Status) {
+	p.events.Update(s)
+	p.mu.Lock()
+	p.status, p.at = s, time.Now()
+	if p.stop == nil && p.shown != nil {
+		p.stop, p.done = make(chan struct{}), make(chan struct{})
+		go p.redraw(p.stop, p.done)
+	}
+	p.mu.Unlock()
+	p.show()
+}
+
+func (p *progress) redraw(stop <-chan struct{}, done chan<- struct{}) {
+	defer close(done)
+	tick := time.NewTicker(redrawEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+			p.show()
+		}
+	}
+}
+
+// show shows the last status as it is by now.
+func (p *progress) show() {
+	p.mu.Lock()
+	s, standing := p.status, p.standing
+	if s.Build > 0 {
+		s.Elapsed += time.Since(p.at) // the time begins with the first build
+	}
+	p.mu.Unlock()
 	p.shown.Update(ui.Step{
-		Done: min(1, s.Elapsed.Seconds()/s.Budget.Seconds()),
-		Left: max(0, s.Budget-s.Elapsed).Round(time.Second),
-		Text: doing(s, p.leading.Load()),
+		Done:  min(1, s.Elapsed.Seconds()/s.Budget.Seconds()),
+		Left:  max(0, s.Budget-s.Elapsed).Round(time.Second),
+		Text:  doing(s),
+		Below: standing.Block,
 	})
 }
 
-// doing says what a run is about: what stands out so far and how many cells are open, then where it is.
-func doing(s experiment.Status, leading *string) string {
+// doing says what a run is about: what it does, where it is, and how many cells are open.
+func doing(s experiment.Status) string {
 	var parts []string
-	if leading != nil && *leading != "" {
-		parts = append(parts, *leading)
+	switch s.Doing {
+	case experiment.Preparing:
+		return "preparing what is measured against"
+	case experiment.SettingUp:
+		parts = append(parts, fmt.Sprintf("setting up build %d", s.Build))
+	case experiment.Judging:
+		parts = append(parts, fmt.Sprintf("judging build %d", s.Build))
+	case experiment.Ending:
+		return "removing what was set up"
+	default:
+		parts = append(parts, fmt.Sprintf("build %d, round %d of %d", s.Build, s.Round, s.Rounds))
 	}
 	switch {
 	case s.Open > 0:
-		parts = append(parts, fmt.Sprintf("%d open", s.Open))
+		parts = append(parts, fmt.Sprintf("%d of %d open", s.Open, max(s.Cells, s.Open)))
 	case s.Open == 0:
 		parts = append(parts, "all known well enough")
 	}
-	parts = append(parts, fmt.Sprintf("build %d, round %d of %d", s.Build, s.Round, s.Rounds))
 	return strings.Join(parts, " · ")
+}
+
+// judged takes in how a run stands after a build.
+func (p *progress) judged(build int, trials []result.Trial, deltas []result.Delta) {
+	p.events.Judged(trials, deltas)
+	p.mu.Lock()
+	p.standing = p.standing.Next(build, deltas)
+	line := p.standing.Line()
+	p.mu.Unlock()
+	if line != "" {
+		p.shown.Tell("so far: " + line)
+	}
+}
+
+// judge judges a run under way, and has its standing shown.
+func (p *progress) judge(j words.Judge) live.Judge {
+	return live.Judge{Judge: j, Tell: p.judged, Over: p.events.Finished}
 }
 
 // Counted implements session.Progress.
@@ -101,33 +168,16 @@ func (p *progress) Counted(done, of int) {
 }
 
 // Stop implements session.Progress.
-func (p *progress) Stop() { p.shown.Close() }
-
-// liveJudge judges a run under way and tells its progress what stands out so far.
-type liveJudge struct {
-	words.Judge
-	leading *atomic.Pointer[string]
-}
-
-// Settled implements experiment.Judge.
-func (j liveJudge) Settled(run result.Run, trials []result.Trial) map[string]bool {
-	settled, farthest, found := j.SoFar(run, trials)
-	text := leading(farthest, found)
-	j.leading.Store(&text)
-	return settled
-}
-
-// leading is the delta that stands out as progress shows it: "vxlan +43% ±0.6".
-func leading(d result.Delta, found bool) string {
-	if !found {
-		return ""
+func (p *progress) Stop() {
+	p.mu.Lock()
+	stop, done := p.stop, p.done
+	p.stop = nil
+	p.mu.Unlock()
+	if stop != nil {
+		close(stop)
+		<-done
 	}
-	half := 100 * (*d.RatioHigh - *d.RatioLow) / 2
-	decimals := 1
-	if half >= 10 {
-		decimals = 0
-	}
-	return fmt.Sprintf("%s %s ±%.*f", insight.Name(d.Network, d.Path), words.Percent(d.Ratio), decimals, math.Abs(half))
+	p.shown.Close()
 }
 
 // replaceFile replaces the file at path atomically: a reader sees the whole old file or the whole new one, also after a crash or on

@@ -21,7 +21,9 @@ import (
 	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
 	"netdelta/insight"
+	"netdelta/internal/machine"
 	"netdelta/report/exposition"
+	"netdelta/report/live"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
@@ -42,6 +44,7 @@ type runOptions struct {
 	mtu       []string
 	out       string
 	resume    string
+	format    string
 	json      bool
 	quiet     bool
 	verbose   bool
@@ -98,6 +101,9 @@ EXIT STATUS
 			if err := o.resumes(cmd.Flags(), a, env.getenv); err != nil {
 				return err
 			}
+			if err := o.checkFormat(cmd.Flags().Changed); err != nil {
+				return err
+			}
 			o.collectStorage()
 			if err := errors.Join(o.collect(cmd.Flags().Changed), env.collectTarget(&o), o.checkExact(cmd.Flags().Changed)); err != nil {
 				return err
@@ -119,6 +125,7 @@ EXIT STATUS
 		},
 	}
 	o.addFlags(cmd)
+	complete(cmd, "format", []string{formatText, formatJSON, formatEvents})
 	return cmd
 }
 
@@ -153,7 +160,8 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.flame, "flame", false, "at the end, profile each network in bursts of its own and write flame graphs into the run folder")
 	f.StringVar(&o.metrics, "metrics-listen", "", "serve metrics of the run while it is under way at `127.0.0.1:PORT`, for Prometheus; port 0 is any")
 	f.BoolVar(&o.dry, "dry-run", false, "print what would be measured, what would not and why, and each command; measure nothing, run no command of the study")
-	f.BoolVar(&o.json, "json", false, "print one JSON document: result.json")
+	f.StringVar(&o.format, "format", formatText, "what standard output gets: `text`; json, one document, result.json; jsonl, events while the run is under way, one JSON object a line")
+	f.BoolVar(&o.json, "json", false, "as --format json")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print what the figures rest on, each claim and all advice")
 	f.BoolVar(&o.quiet, "quiet", false, "no progress on standard error")
 }
@@ -239,10 +247,18 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 		return err
 	}
 	shown := env.progress(o.quiet)
+	if o.format == formatEvents {
+		shown.events = live.NewEvents(env.out)
+	}
 	run := session.Session{
-		Study: s, Provider: provider, Workloads: env.workloads, Judge: liveJudge{words.NewJudge(env.workloads), &shown.leading}, Progress: shown,
+		Study: s, Provider: provider, Workloads: env.workloads, Judge: shown.judge(words.NewJudge(env.workloads)), Progress: shown,
+		Begun: func(r result.Run, f *result.Folder) {
+			shown.events.Had(len(f.Contents.Trials))
+			shown.events.Started(r, f.Dir())
+		},
 		Exact: o.exact, Builds: o.builds, Password: password, Wait: o.wait, Options: o.call.values, Location: env.location(o.out, o.resume, o.call.earlier),
 	}
+	run.Warn = waiting(shown.events, run.Warn)
 	earlier := env.earlierRuns(s.Testbed)
 	run.Notes, run.Head = append(run.Notes, notes...), earlier.begin
 	if o.dry {
@@ -269,17 +285,57 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 		return badInput(err)
 	}
 	earlier.end(ctx, record)
-	return errors.Join(env.finish(record, folder, o, err), folder.Close())
+	return errors.Join(env.finish(record, folder, o, shown.events, err), folder.Close())
 }
 
-// finish leaves the page of a run and shows the run.
-func (env *environment) finish(run result.Run, folder *result.Folder, o runOptions, err error) error {
+// finish leaves the page of a run and shows the run, or tells its end where events are written.
+func (env *environment) finish(run result.Run, folder *result.Folder, o runOptions, events *live.Events, err error) error {
 	fmt.Fprintf(env.err, "run folder: %s\n", ui.Clean(folder.Dir()))
 	// The page first: standard output may be full, or not be read.
-	if err := errors.Join(err, env.writeViews(run, folder.Files), env.print(run, shown{json: o.json, verbose: o.verbose, folder: folder.Dir(), advice: o.advice, request: o.request})); err != nil {
+	err = errors.Join(err, env.writeViews(run, folder.Files))
+	if events != nil {
+		events.Ended(run, err)
+		err = errors.Join(err, events.Err())
+	} else {
+		err = errors.Join(err, env.print(run, shown{json: o.json, verbose: o.verbose, folder: folder.Dir(), advice: o.advice, request: o.request}))
+	}
+	if err != nil {
 		return err
 	}
 	return outcome(run)
+}
+
+// waiting also tells as an event what a run waits for.
+func waiting(events *live.Events, warn func(error)) func(error) {
+	return func(err error) {
+		if busy, is := errors.AsType[*machine.BusyError](err); is {
+			events.Waiting(busy.Error())
+		}
+		warn(err)
+	}
+}
+
+// Formats of what a run prints on standard output.
+const (
+	formatText   = "text"
+	formatJSON   = "json"
+	formatEvents = "jsonl"
+)
+
+// checkFormat settles what is printed on standard output.
+func (o *runOptions) checkFormat(given func(string) bool) error {
+	formats := []string{formatText, formatJSON, formatEvents}
+	if err := oneOf("--format", o.format, formats); err != nil {
+		return usageError{err}
+	}
+	if o.json && given("format") && o.format != formatJSON {
+		return usageError{fmt.Errorf("--json is --format json, and --format %s was given too: give one of them", o.format)}
+	}
+	if o.format == formatEvents && o.dry {
+		return usageError{errors.New("--format jsonl has no meaning with --dry-run: nothing is measured that could be told")}
+	}
+	o.json = o.json || o.format == formatJSON
+	return nil
 }
 
 // location is where a run's folder is; its warnings are printed.

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,8 +23,6 @@ import (
 	"netdelta/insight"
 	"netdelta/report/loopback"
 	"netdelta/report/serve"
-	"netdelta/report/terminal"
-	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/testbed/lab/rootless"
@@ -236,12 +233,6 @@ func (env *environment) reloadWithExact(files *result.Files, exact string) (insi
 	return m, nil
 }
 
-// How many columns a comparison has on a page, and on a phone.
-const (
-	servedWidth  = 110
-	servedNarrow = 46
-)
-
 func newServeCommand(env *environment) *cobra.Command {
 	var address string
 	cmd := &cobra.Command{
@@ -306,24 +297,12 @@ func (env *environment) servePage(w io.Writer, folder string) (underWay bool, er
 }
 
 // serveComparison says what changed between two run folders.
-func (env *environment) serveComparison(before, after string) (serve.Comparison, error) {
+func (env *environment) serveComparison(before, after string) (result.Comparison, error) {
 	c, err := env.compared(before, after, insight.Comparing{})
 	if _, nothing := errors.AsType[*exitError](err); nothing || isUsage(err) {
-		return serve.Comparison{Says: err.Error()}, nil // the two can't be compared, which is an answer
+		return result.Comparison{Says: err.Error()}, nil // the two can't be compared, which is an answer
 	}
-	if err != nil {
-		return serve.Comparison{}, err
-	}
-	shown := serve.Comparison{Says: c.Says}
-	c.Says = "" // it stands first
-	for width, text := range map[int]*string{servedWidth: &shown.Wide, servedNarrow: &shown.Narrow} {
-		var out strings.Builder
-		if err := terminal.WriteComparison(&out, c, ui.Terminal{Width: width, Unicode: true}); err != nil {
-			return serve.Comparison{}, err
-		}
-		*text = out.String()
-	}
-	return shown, nil
+	return c, err
 }
 
 // checkListen refuses an address that others could reach: what is served has no lock of its own.

@@ -56,8 +56,21 @@ type Progress interface {
 	Update(Status)
 }
 
+// Doing is what a run does.
+type Doing string
+
+// What a run does, one after the other; the middle three for each build.
+const (
+	Preparing Doing = "preparing" // fills what it measures against, tries volumes
+	SettingUp Doing = "setting up"
+	Measuring Doing = "measuring"
+	Judging   Doing = "judging" // collects the trials of a build, and removes its networks
+	Ending    Doing = "ending"  // removes everything
+)
+
 // Status is how far a run is.
 type Status struct {
+	Doing                Doing
 	Build, Round, Rounds int // numbers from 1; Rounds is how many this build is planned to have
 	Cells                int // measured in this build
 	Elapsed, Budget      time.Duration
@@ -82,6 +95,7 @@ func Run(ctx context.Context, c Config) (result.Run, error) {
 func (r *runner) measure(ctx context.Context) error {
 	m := r.context
 	all := append(plan.Measured(r.Run.Cells), r.later()...)
+	r.Progress.Update(Status{Doing: Preparing, Cells: len(all), Budget: r.Rules.Budget, Open: r.open})
 	err := m.Targets.Hold(ctx, all)
 	r.Run.Notes = slices.Concat(m.Targets.Notes(), r.Run.Notes)
 	if err == nil {
@@ -96,6 +110,7 @@ func (r *runner) measure(ctx context.Context) error {
 	} else if err != nil {
 		r.Run.Ended = plan.EndedFailed
 	}
+	r.report(Ending, r.step)
 	if r.Machine != nil {
 		r.Run.Notes = append(r.Run.Notes, quotaNotes(r.Machine.Quotas())...)
 	}
@@ -136,6 +151,7 @@ type runner struct {
 	measured int                 // rounds of this build, repeated ones included
 	repeated int                 // rounds of this build
 	prepared int                 // the build that was last set up ahead
+	step     plan.Step           // that is carried out
 }
 
 func newRunner(c Config) *runner {
@@ -171,6 +187,9 @@ func (r *runner) loop(ctx context.Context) error {
 	for {
 		step := r.scheduler.Next(r.elapsed())
 		r.shed()
+		if step.Kind == plan.StepBuild || step.Kind == plan.StepRound {
+			r.step = step
+		}
 		var err error
 		switch step.Kind {
 		case plan.StepBuild:
@@ -202,7 +221,7 @@ func (r *runner) shed() {
 
 func (r *runner) build(ctx context.Context, step plan.Step) error {
 	r.measured, r.repeated = 0, 0
-	r.report(step)
+	r.report(SettingUp, step)
 	if err := r.strategy.Begin(ctx, step.Build, step.Cells); err != nil {
 		return fmt.Errorf("build %d: %w", step.Build+1, err)
 	}
@@ -227,7 +246,7 @@ func (r *runner) ahead(ctx context.Context, step plan.Step) {
 // round measures once. A disturbed round is repeated, but a machine that is disturbed more often than not would never get
 // done: then its rounds count as they are, their bursts marked.
 func (r *runner) round(ctx context.Context, step plan.Step) error {
-	r.report(step)
+	r.report(Measuring, step)
 	spans, disturbed, err := r.strategy.Round(ctx, r.measured)
 	if err != nil {
 		return fmt.Errorf("round %d of build %d: %w", step.Round+1, step.Build+1, err)
@@ -245,6 +264,7 @@ func (r *runner) round(ctx context.Context, step plan.Step) error {
 }
 
 func (r *runner) collect(ctx context.Context, step plan.Step) error {
+	r.report(Judging, r.step)
 	trials, err := r.strategy.Collect(ctx)
 	r.keep(trials)
 	if err != nil {
@@ -305,9 +325,9 @@ func (r *runner) dropLost() {
 	}
 }
 
-func (r *runner) report(step plan.Step) {
+func (r *runner) report(doing Doing, step plan.Step) {
 	r.Progress.Update(Status{
-		Build: step.Build + 1, Round: step.Round + 1, Rounds: step.Rounds, Cells: len(step.Cells),
+		Doing: doing, Build: step.Build + 1, Round: step.Round + 1, Rounds: step.Rounds, Cells: len(step.Cells),
 		Elapsed: r.elapsed(), Budget: r.Rules.Budget, Open: r.open,
 	})
 }

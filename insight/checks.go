@@ -33,6 +33,7 @@ const (
 	CheckLeftOut   = "left-out"  // as many of its bursts were left out as of its baseline's
 	CheckState     = "state"     // the network's delta is the same while the machine is fast and while it is slow
 	CheckBusy      = "busy"      // no other programs kept the processors busy throughout the run
+	CheckNull      = "null"      // the baseline does not differ from its A/A control
 	CheckServices  = "services"  // the daemons that serve were well, and none had to be started again
 )
 
@@ -50,6 +51,8 @@ type Check struct {
 	Step     *LevelStep            // CheckStep
 	Uneven   *Unevenness           // CheckScatter, CheckLeftOut
 	State    *StateSplit           // CheckState
+	Null     *result.Delta         // CheckNull
+	Strict   bool                  // CheckNull: no delta of the setting is called different
 	Drops    []result.Drop         // CheckLoss; Of are segments of TCP there, 0 for datagrams
 	// Share is the part of the processors' time that others took (CheckBusy; N of Of are builds),
 	// by how much visits after this network were longer, with its standard error (CheckCarry), or how much of what the storage does without a network was used, Disk that storage or nil (CheckDisk).

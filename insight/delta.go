@@ -38,6 +38,9 @@ type Options struct {
 	// Unpaired says that cells and baselines were not measured in turn, as in files of other programs: nothing pairs a build of one with
 	// a build of the other.
 	Unpaired bool
+	// StrictNull says that a null check that failed leaves no delta of its setting that is called different: of fleets, whose pods and places
+	// differ from network to network as they do from the baseline to its A/A control.
+	StrictNull bool
 	// busy is the share of the processors' time that other programs took throughout the run (busyShare).
 	busy float64
 	// unwritten leaves out what verdicts don't rest on.

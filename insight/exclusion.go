@@ -69,6 +69,31 @@ func (s *Summaries) Audit() Account {
 	return a
 }
 
+// Counts are the account as the record has it.
+func (a Account) Counts(cells []result.Cell) *result.Account {
+	by := func(all []Exclusion) map[string]int {
+		counts := map[string]int{}
+		for _, e := range all {
+			counts[e.Reason] = e.Count
+		}
+		return counts
+	}
+	return &result.Account{
+		Trials: a.Trials, Builds: a.Builds, Bursts: a.Bursts, LostTrials: by(a.LostTrials), LostBursts: by(a.LostBursts), LeftOut: LeftOut(cells),
+	}
+}
+
+// LeftOut counts the cells that were not measured, by the time budget or as the study says.
+func LeftOut(cells []result.Cell) int {
+	n := 0
+	for _, a := range Absences(cells) {
+		if !a.Unsupported {
+			n += a.Cells
+		}
+	}
+	return n
+}
+
 // prove counts the proof of a path.
 func (a *Account) prove(p *result.Path) {
 	switch {

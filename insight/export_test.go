@@ -59,8 +59,6 @@ const (
 
 func CostRange(d result.Delta) (low, high float64) { return costRange(d) }
 
-func Away(d result.Delta) float64 { return away(d) }
-
 func Readable(count int64) []float64 { return readable(count) }
 
 func DifferOnly(a, b result.Setting, key string) bool { return differOnly(a, b, key) }

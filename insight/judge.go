@@ -56,10 +56,11 @@ func (j Judge) Conclude(run *result.Run, trials *Summaries) Findings {
 	c.networks, c.controls = nil, nil // a large run has as much of them as of deltas
 	run.Contrasts, run.Effects = b.contrasts(), b.effects()
 	run.Paths, run.Links, run.Services = paths(b.cells, b.all), links(b.cells, b.all), served(trials)
+	run.Account = trials.Audit().Counts(run.Cells)
 	run.Clients = byClient(b.cells, b.all)
 	run.Splits, run.Replications, run.Correlations = splits(*run, b.all), replications(b.cells, b.all), Correlations(*run)
 	return Findings{
-		Checks: slices.Concat(busyChecks(b.all), trialChecks(b.all), c.uneven, c.checks),
+		Checks: slices.Concat(busyChecks(b.all), nullChecks(run.Null, b.options.StrictNull), trialChecks(b.all), c.uneven, c.checks),
 		Claims: b.claims(*run, j.defaults), Advice: Advise(*run, b.directs(*run)),
 	}
 }
@@ -67,41 +68,29 @@ func (j Judge) Conclude(run *result.Run, trials *Summaries) Findings {
 // Settled tells which cells of a run that is under way need no further builds: their headlines are resolved, and no goal about them is
 // undecided. Without goals the histograms need not be unpacked.
 func (j Judge) Settled(run result.Run, trials []result.Trial) map[string]bool {
-	settled, _, _ := j.SoFar(run, trials)
+	settled, _ := j.SoFar(run, trials)
 	return settled
 }
 
-// SoFar is Settled, and the headline delta of a run under way that differs most from the baseline, of the deltas that have an interval:
-// the one whose interval lies farthest from no change.
-func (j Judge) SoFar(run result.Run, trials []result.Trial) (settled map[string]bool, farthest result.Delta, found bool) {
+// SoFar is Settled, and the headline deltas that it rests on. They have intervals of this run alone.
+func (j Judge) SoFar(run result.Run, trials []result.Trial) (settled map[string]bool, deltas []result.Delta) {
 	light := &Summaries{}
 	for i := range trials {
 		light.all = append(light.all, newSummary(i, &trials[i]))
 	}
 	o := j.options(run)
 	o.HeadlinesOnly, o.unwritten = true, true
-	settled, deltas := newBasis(run.Cells, light, o).settled()
-	for _, d := range deltas {
-		if HasInterval(d) && d.Ratio > 0 && (!found || away(d) > away(farthest)) {
-			farthest, found = d, true
-		}
-	}
+	settled, deltas = newBasis(run.Cells, light, o).settled()
 	for cell := range j.undecided(run, trials) {
 		settled[cell] = false
 	}
-	return settled, farthest, found
-}
-
-// away is how far a delta's interval lies from no change on the scale of Cost, negative where it holds no change.
-func away(d result.Delta) float64 {
-	low, high := costRange(d)
-	return max(low, -high)
+	return settled, deltas
 }
 
 func (j Judge) options(run result.Run) Options {
 	return Options{
 		Confidence: run.Confidence, Margin: run.Margin, Sequential: run.Adaptive, Headlines: j.headlines, Own: j.own, Exact: run.Exact != nil,
-		Repeating: run.Repeating, Unpaired: run.Unpaired,
+		Repeating: run.Repeating, Unpaired: run.Unpaired, StrictNull: strictNull(run),
 	}
 }
 

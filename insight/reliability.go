@@ -69,7 +69,32 @@ func (f *floors) null(t *cellSet, m metric) float64 {
 		checks = f.check(key, m)
 		f.nulls[key] = checks
 	}
-	return checks.run.NoiseFloor(checks.of[t.at])
+	own := checks.of[t.at]
+	if o := f.basis.options; o.StrictNull && differs(stats.Judge(own, own.P, 0, stats.Better(m.better), o.stats(m))) {
+		return math.Inf(1)
+	}
+	return checks.run.NoiseFloor(own)
+}
+
+// NullFailed says whether a null check failed: the baseline differs from its A/A control by more than chance explains.
+func NullFailed(null result.Delta) bool { return differs(stats.Verdict(null.Verdict)) }
+
+func differs(v stats.Verdict) bool { return v == stats.Slower || v == stats.Faster }
+
+// strictNull says whether a run has Options.StrictNull.
+func strictNull(run result.Run) bool {
+	return run.Strategy != nil && run.Strategy.Name == result.StrategyFleet
+}
+
+// nullChecks name the null checks of headlines that failed; strict is Options.StrictNull.
+func nullChecks(nulls []result.Delta, strict bool) []Check {
+	var checks []Check
+	for i, n := range nulls {
+		if n.Headline && NullFailed(n) {
+			checks = append(checks, Check{Trial: n.Cell, Name: CheckNull, Null: &nulls[i], Strict: strict})
+		}
+	}
+	return checks
 }
 
 // check makes the null checks of all settings that share a key, but for those that are known.

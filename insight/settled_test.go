@@ -63,14 +63,3 @@ func TestWhatIsSettledHasItsVerdict(t *testing.T) {
 	}
 	t.Logf("%d runs settled; %d times a cell was measured again", stopped, waited)
 }
-
-// What stands out in a run under way is what is sure, not what an interval lets be anything.
-func TestSureDeltaStandsOut(t *testing.T) {
-	delta := func(ratio, low, high float64) result.Delta {
-		return result.Delta{Better: "lower", Judgement: result.Judgement{Ratio: ratio, RatioLow: &low, RatioHigh: &high}}
-	}
-	sure, less, unsure := delta(0.6, 0.57, 0.63), delta(1.2, 1.1, 1.3), delta(1.94, 0.4, 4.5)
-	if insight.Away(sure) <= insight.Away(less) || insight.Away(less) <= insight.Away(unsure) {
-		t.Errorf("distances of %g, %g and %g from no change", insight.Away(sure), insight.Away(less), insight.Away(unsure))
-	}
-}

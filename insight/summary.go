@@ -128,6 +128,9 @@ func newSummary(index int, t *result.Trial) *summary {
 	}
 	s.errors, s.begun = failures(t)
 	s.columns = columnsOf(b)
+	if t.Fleet != nil {
+		s.perClient(t.Fleet.Fired)
+	}
 	if !slices.IsSorted(b.Round) {
 		for i := range b.Round {
 			s.order = append(s.order, i)
@@ -157,6 +160,20 @@ func columnsOf(b *result.Bursts) []column {
 		{metricLoad10, b.Load10}, {metricLoad50, b.Load50}, {metricLoad90, b.Load90},
 	}
 	return slices.Clone(slices.DeleteFunc(all[:], func(c column) bool { return len(c.values) == 0 }))
+}
+
+// perClient makes the rates of a fleet's bursts those of one client: bursts differ in how many took part.
+func (s *summary) perClient(fired []int) {
+	for i, c := range s.columns {
+		if c.metric != metricRate && c.metric != metricThroughput || len(fired) != len(c.values) {
+			continue
+		}
+		each := make([]float64, len(fired))
+		for k, n := range fired {
+			each[k] = c.values[k] / float64(n)
+		}
+		s.columns[i].values = each
+	}
 }
 
 // column is a metric of each burst, nil if the trial has none.

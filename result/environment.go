@@ -223,6 +223,9 @@ type LinkShare struct {
 // Reconfigured is why a burst is left out that was measured with another configuration than its network's.
 const Reconfigured = "configuration changed"
 
+// ClientsMissing is why a burst of a fleet is left out that too few of its clients took part in.
+const ClientsMissing = "clients missing"
+
 // ConfigChange is something that changed in the configuration of a testbed while a trial was measured.
 type ConfigChange struct {
 	// Device is what it belongs to: "pod0/eth0", or "node0" for the namespace as a whole.

@@ -292,6 +292,19 @@ type Across struct {
 	Reference string `json:"reference,omitempty"`
 }
 
+// Account is how much a run measured, and what of it enters no delta.
+type Account struct {
+	// Trials and Bursts are all that were finished, and Builds are the distinct ones among the trials.
+	Trials int `json:"trials"`
+	Builds int `json:"builds"`
+	Bursts int `json:"bursts"`
+	// LostTrials and LostBursts count what was left out, by reason. Bursts of a trial that was left out as a whole are not counted again.
+	LostTrials map[string]int `json:"lost_trials,omitempty"`
+	LostBursts map[string]int `json:"lost_bursts,omitempty"`
+	// LeftOut is how many cells were not measured, by the time budget or as the study says: baselines and A/A controls are cells, too.
+	LeftOut int `json:"left_out_cells"`
+}
+
 // Check is a question asked of a trial apart from its figures: was it disturbed, did it lose packets, did its path hold.
 type Check struct {
 	Trial    string `json:"trial"`
@@ -372,6 +385,8 @@ type Run struct {
 	// Effects are what the factors of the study do to each network; there are none in a study without factors.
 	Effects []Effect `json:"effects,omitempty"`
 	Checks  []Check  `json:"checks"`
+	// Account is how much was measured, and what of it was left out. All views of a run take these counts from here.
+	Account *Account `json:"account,omitempty"`
 	// Paths sum up the proofs of which way the packets went, for each network and placement.
 	Paths []PathProof `json:"paths,omitempty"`
 	// Links are how traffic was spread over the links of bonds; there are none without bonds.

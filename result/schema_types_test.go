@@ -27,6 +27,7 @@ func schemas() map[string]reflect.Type {
 		"trial.schema.json":  reflect.TypeFor[result.Trial](),
 
 		"comparison.schema.json": reflect.TypeFor[result.Comparison](),
+		"event.schema.json":      reflect.TypeFor[result.Event](),
 	}
 }
 
@@ -43,6 +44,12 @@ func enums() map[string][]any {
 		"Goal.verdict":           {"pass", "fail", "unknown"},
 		"RequestShare.placement": placements, "RequestShare.matters": {"yes", "no", "unknown"},
 		"Run.ended": {"running", "resolved", "resolved in part", "budget", "builds", "interrupted", "failed", "nothing measured"},
+
+		"Event.event": {
+			result.EventRunStarted, result.EventWaiting, result.EventBuildBegun, result.EventProgress, result.EventTrialFinished, result.EventDeltas,
+			result.EventRunEnded,
+		},
+		"EventProgressed.doing": {"preparing", "setting up", "measuring", "judging", "ending"},
 
 		"Comparison.verdict": {"regressed", "unresolved", "improved", "same", "nothing"},
 		"Change.verdict":     {"regressed", "improved", "same", "unresolved"}, "Change.better": {"lower", "higher"},
@@ -69,6 +76,9 @@ func generate(name string, t reflect.Type) ([]byte, error) {
 	schema.Title = strings.TrimSuffix(name, ".schema.json") + " of a netdelta run"
 	if t == reflect.TypeFor[result.Comparison]() {
 		schema.Title = "comparison of two netdelta runs"
+	}
+	if t == reflect.TypeFor[result.Event]() {
+		schema.Title = "event of a netdelta run that is under way"
 	}
 	comments, err := comments()
 	if err != nil {
@@ -132,7 +142,7 @@ func refine(s *jsonschema.Schema, t reflect.Type, comments map[string]string) {
 // comments returns the doc comments of this package's types and fields by name.
 func comments() (map[string]string, error) {
 	found := map[string]string{}
-	for _, name := range []string{"record.go", "params.go", "environment.go", "comparison.go", "conditions.go", "trial.go"} {
+	for _, name := range []string{"record.go", "params.go", "environment.go", "comparison.go", "conditions.go", "trial.go", "event.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
 			return nil, err

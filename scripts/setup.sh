@@ -41,6 +41,7 @@ needs() {
 		echo ssh openssh-client
 		echo /usr/lib/cni/bridge containernetworking-plugins
 		echo chromium chromium
+		echo prometheus prometheus
 		echo dockerd docker.io
 		echo podman podman
 		echo /usr/lib/podman/netavark netavark

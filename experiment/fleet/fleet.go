@@ -69,7 +69,7 @@ var errNothing = errors.New("nothing got through in the burst")
 // why, and still has to be closed.
 func open(ctx context.Context, c Config, builds record.Builds, cell result.Cell, build int, lead time.Duration) (*fleet, error) {
 	f := &fleet{
-		config: c, builds: builds, cell: cell, tally: newTally(build, lead), agents: record.Agents{Program: c.Program, AtOnce: c.AtOnce},
+		config: c, builds: builds, cell: cell, tally: newTally(builds.Record.Run.Started, build, c.Clients, lead), agents: record.Agents{Program: c.Program, AtOnce: c.AtOnce},
 	}
 	began := f.tally.trial.Started
 	ground, err := c.Open(ctx, cell.Network, c.Clients, c.Servers)

@@ -109,12 +109,18 @@ func TestFleetIsResumed(t *testing.T) {
 		Open: inLab(2), Clients: 2, Servers: 1, Bursts: 2,
 	}
 	rec := &record.Record{Run: c.Head()}
+	rec.Run.Started = time.Now().Add(-time.Hour)
 	for _, builds := range []int{1, 2, 2} {
 		c.Builds = builds
 		err := c.Measure(t.Context(), rec)
 		o, ofErr := fleet.Of(rec.Run, rec.Trials)
 		if err := errors.Join(err, ofErr); err != nil || len(rec.Trials) != 3*builds || len(o.Networks) != 3 || len(o.Networks[2].Bursts) != 2*builds {
 			t.Fatalf("%d trials after %d builds, networks %+v: %v", len(rec.Trials), builds, o.Networks, err)
+		}
+	}
+	for _, t0 := range rec.Trials[3:] { // bursts are told by the time of the run, as in every strategy
+		if first := rec.Trials[0].Bursts.Start; first[0] < time.Hour.Nanoseconds() || t0.Bursts.Start[0] <= first[len(first)-1] {
+			t.Errorf("build 2 of %s began at %v of the run, build 1 at %v", t0.Cell, t0.Bursts.Start, first)
 		}
 	}
 	run := rec.Run

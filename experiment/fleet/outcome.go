@@ -187,7 +187,9 @@ type tally struct {
 	late    *hdrhistogram.Histogram // of all that count
 	began   *hdrhistogram.Histogram // how late clients began the burst under way
 	current Burst
-	start   time.Duration // of the burst under way, since the build began
+	run     time.Time     // when the run began
+	clients int           // that were asked for
+	start   time.Duration // of the burst under way, since the run began
 	counted counts        // in the burst under way
 	lead    time.Duration // how long before the common instant the clients are told; it grows with what it was found to take
 }
@@ -195,9 +197,9 @@ type tally struct {
 // counts are sums over clients.
 type counts struct{ transactions, bytes, sent, lost int64 }
 
-func newTally(build int, lead time.Duration) *tally {
+func newTally(run time.Time, build, clients int, lead time.Duration) *tally {
 	return &tally{
-		trial: result.Trial{Build: build, Started: time.Now()}, lead: lead,
+		trial: result.Trial{Build: build, Started: time.Now()}, run: run, clients: clients, lead: lead,
 		all: result.NewHistogram(), burst: result.NewHistogram(), late: result.NewHistogram(), began: result.NewHistogram(),
 	}
 }
@@ -206,7 +208,7 @@ func newTally(build int, lead time.Duration) *tally {
 func (s *tally) begin(round int) {
 	s.burst.Reset()
 	s.began.Reset()
-	s.current, s.counted, s.start = Burst{Round: round}, counts{}, time.Since(s.trial.Started)
+	s.current, s.counted, s.start = Burst{Round: round}, counts{}, time.Since(s.run)
 }
 
 // add takes in what one client measured. After an error nothing of it counts.
@@ -249,7 +251,19 @@ func (s *tally) end(clients []*client, length time.Duration) {
 	t.Transactions, t.Bytes, t.Sent, t.Lost = t.Transactions+k.transactions, t.Bytes+k.bytes, t.Sent+k.sent, t.Lost+k.lost
 	b.Round, b.Start, b.Duration = append(b.Round, v.Round), append(b.Start, s.start.Nanoseconds()), append(b.Duration, length.Nanoseconds())
 	b.Transactions, b.Rate, b.Throughput = append(b.Transactions, k.transactions), append(b.Rate, v.Rate), append(b.Throughput, v.Throughput)
+	b.Disturbed = append(b.Disturbed, s.missing())
 	s.fleet.Fired = append(s.fleet.Fired, v.Clients)
+}
+
+// complete is the share of clients that a burst needs to be compared: with fewer there is less load, which is another question.
+const complete = 0.95
+
+// missing is why the burst under way can't be compared, "" if it can.
+func (s *tally) missing() string {
+	if float64(s.current.Clients) < complete*float64(s.clients) {
+		return result.ClientsMissing
+	}
+	return ""
 }
 
 // fail notes a client, or a pod, that was lost.

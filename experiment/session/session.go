@@ -52,6 +52,8 @@ type Session struct {
 	Location
 	cells []result.Cell // of the run that is resumed; set inside a guest alone
 
+	// Begun is told of the record's head when the run folder is there, before the run waits for its turn; it may be nil.
+	Begun func(result.Run, *result.Folder)
 	// Head is told of a run that is measured from here before it begins, and may add to what its record says; it may be nil.
 	Head func(*result.Run)
 	// Expose may stand between the run and its judge and progress while it is measured; nil leaves them. What it returns is called
@@ -120,7 +122,11 @@ func (s *Session) openFolder(run *result.Run) (*result.Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Open(s.Study.Name, text, run)
+	folder, err := s.Open(s.Study.Name, text, run)
+	if err == nil && s.Begun != nil {
+		s.Begun(*run, folder)
+	}
+	return folder, err
 }
 
 // openLatest opens the run folder of a run that has its turn.

@@ -45,6 +45,15 @@ func First[T any](all []T, is func(T) bool) (first T, found bool) {
 	return all[i], true
 }
 
+// Sum adds up the values of a map.
+func Sum[K comparable](counts map[K]int) int {
+	n := 0
+	for _, count := range counts {
+		n += count
+	}
+	return n
+}
+
 // Remembered gives what a function returns, which is called once for each two arguments; where two goroutines ask for the same at once, by both.
 func Remembered[A, B comparable, R any](f func(A, B) R) func(A, B) R {
 	type both struct {

@@ -101,7 +101,7 @@ func (b *Browser) hear(event any) {
 	case *runtime.EventConsoleAPICalled:
 		b.complaints = append(b.complaints, fmt.Sprintf("console.%s", e.Type))
 	case *log.EventEntryAdded:
-		b.complaints = append(b.complaints, fmt.Sprintf("%s: %s", e.Entry.Level, e.Entry.Text))
+		b.complaints = append(b.complaints, strings.TrimSpace(fmt.Sprintf("%s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL)))
 	case *network.EventRequestWillBeSent:
 		b.requests = append(b.requests, e.Request.URL)
 	}
@@ -149,6 +149,26 @@ const (
 	NarrowFont = 0.41
 	WideFont   = 0.59
 )
+
+// Axis checks that an axis has values at all widths of screens, at least so many, none on another and none beyond the page. The selector
+// finds its labels.
+func (b *Browser) Axis(selector string, least int) {
+	b.t.Helper()
+	for _, width := range []int64{1400, 760, 320} {
+		b.Do(chromedp.EmulateViewport(width, 900))
+		wrong := Ask[string](b, fmt.Sprintf(`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => {
+			const all = [...document.querySelectorAll(%q)].map(l => l.getBoundingClientRect());
+			if (all.length < %d) return done(all.length + ' values');
+			if (all.some(r => r.width === 0)) return done('a value is hidden');
+			const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+			if (all.some((a, i) => all.some((b, k) => i < k && meet(a, b)))) return done('values lie on one another');
+			done(all.some(r => r.right > document.documentElement.clientWidth + 1 || r.left < -1) ? 'a value stands beyond the page' : '');
+		})))`, selector, least), chromedp.EvalAwaitPromise)
+		if wrong != "" {
+			b.t.Errorf("at %d pixels the axis %s: %s", width, selector, wrong)
+		}
+	}
+}
 
 // Font makes text in all pages that are opened from now on as wide as in a font whose letters are that wide, whichever fonts the machine has:
 // what is between the machine's font and that one is put between letters.

@@ -114,6 +114,11 @@ func TestInBrowser(t *testing.T) {
 	if n := browsertest.Ask[string](b, `getComputedStyle([...document.querySelectorAll('#graph button')].find(b => b.textContent === 'vxlan_xmit')).backgroundColor`); n != "rgb(255, 130, 90)" {
 		t.Errorf("what only one network runs is drawn in %s", n)
 	}
+	b.Axis("#axis span:not(.name)", 3)
+	b.Do(chromedp.EmulateViewport(1200, 800))
+	if shade := browsertest.Ask[string](b, `document.getElementById('darkest').textContent`); !strings.Contains(shade, "square root") {
+		t.Errorf("the scale of shades is %q", shade)
+	}
 	// What calls it took more time in all, but not of its own.
 	if n := browsertest.Ask[string](b, `getComputedStyle([...document.querySelectorAll('#graph button')].find(b => b.textContent === '__dev_queue_xmit')).backgroundColor`); n != "rgb(240, 238, 234)" {
 		t.Errorf("what differs by what it calls alone is drawn in %s", n)

@@ -2,6 +2,7 @@
 (() => {
   const data = JSON.parse(document.getElementById('data').textContent);
   const graph = document.getElementById('graph');
+  const axis = document.getElementById('axis');
   const readout = document.getElementById('readout');
   const find = document.getElementById('find');
   const found = document.getElementById('found');
@@ -35,10 +36,17 @@
     const digits = v => (v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(2));
     return a >= 1e9 ? digits(ns / 1e9) + ' s' : a >= 1e6 ? digits(ns / 1e6) + ' ms' : a >= 1e3 ? digits(ns / 1e3) + ' µs' : digits(ns) + ' ns';
   };
+  // A round time, without the digits that measured ones have.
+  const round = ns => {
+    const [size, unit] = ns >= 1e9 ? [1e9, ' s'] : ns >= 1e6 ? [1e6, ' ms'] : ns >= 1e3 ? [1e3, ' µs'] : [1, ' ns'];
+    return Number((ns / size).toPrecision(4)) + unit;
+  };
   // The time of a node without that of what it calls.
   const own = (n, s) => n.time[s] - n.children.reduce((sum, c) => sum + c.time[s], 0);
   const changes = n => [Math.abs(own(n, 1) - own(n, 0)), ...n.children.filter(c => !c.idle).flatMap(changes)];
   const scale = differs ? Math.max(1e-9, ...changes(root)) : 1;
+  const darkest = document.getElementById('darkest');
+  if (darkest && scale > 1e-9) darkest.textContent = `, the darkest ${text(scale)}; shades grow with the square root`;
   const colour = n => {
     if (n.idle) return '#d5d9df';
     if (!differs) return n === root ? '#e8e3d8' : n.kernel ? '#ffc78f' : '#a8d3f5';
@@ -78,6 +86,24 @@
     graph.append(b);
   };
 
+  // Round times along the width that a time fills: 1, 2 or 5 times a power of ten apart.
+  const ruler = (whole, width) => {
+    axis.replaceChildren();
+    const put = (what, left, name) => {
+      const s = document.createElement('span');
+      s.textContent = what;
+      s.style.left = left + '%';
+      if (name) s.className = 'name';
+      axis.append(s);
+    };
+    put(`processor time for each ${graph.dataset.unit}`, 0, true);
+    if (!(whole > 0)) return;
+    const most = Math.max(2, Math.min(8, Math.floor(width / 60)));
+    let step = 10 ** Math.floor(Math.log10(whole / most));
+    step *= [1, 2, 5, 10].find(t => whole <= t * step * most * (1 + 1e-9));
+    for (let i = 0; i * step * width / whole < width - 48; i++) put(i === 0 ? '0' : round(i * step), 100 * i * step / whole);
+  };
+
   const draw = () => {
     graph.replaceChildren();
     const wanted = find.value.trim().toLowerCase();
@@ -97,6 +123,7 @@
       }
     };
     const whole = time(zoomed, s);
+    ruler(whole, width);
     if (whole > 0) spread(zoomed, 0, width / whole, depth);
     graph.style.height = (Math.max(deepest, depth) + 1) * row + 'px';
     found.textContent = wanted ? matched(wanted, s) : '';

@@ -38,11 +38,28 @@ func measured() insight.Report {
 	for i := range 7 {
 		lost.Failures = append(lost.Failures, result.FleetFailure{Build: 1, Pod: "pod-" + string(rune('a'+i)), Node: "w1\x1b[31m", Why: "agent is gone: its pod was evicted:\nno memory"})
 	}
+	few := result.Delta{Network: "pod", Baseline: "host", Metric: "p99", Judgement: result.Judgement{
+		Ratio: 1.3, Blocks: 2, Need: 3, Verdict: string(stats.Unresolved), Excluded: map[string]int{result.ClientsMissing: 2, "baseline " + result.ClientsMissing: 1},
+	}}
 	empty := fleet.Network{Network: "nodeport", Role: result.RoleCell, Failed: 1, Failures: []result.FleetFailure{{Build: 0, Why: "quota exceeded"}}}
-	return insight.Judge(fleet.Outcome{
-		Testbed: "kubernetes", Workload: "tcp-rr", Clients: 20, Servers: 1, Burst: 500 * time.Millisecond, Seed: 1,
-		Networks: []fleet.Network{network("host", result.RoleBaseline, 1), network("host", result.RoleControl, 1.001), lost, empty},
-	}, stats.Options{})
+	return insight.Report{
+		Outcome: fleet.Outcome{
+			Testbed: "kubernetes", Workload: "tcp-rr", Clients: 20, Servers: 1, Burst: 500 * time.Millisecond, Seed: 1,
+			Networks: []fleet.Network{network("host", result.RoleBaseline, 1), network("host", result.RoleControl, 0.8), lost, empty},
+		},
+		Null:   []result.Delta{delta("host", "p50", 0.8, stats.Faster), delta("host", "rate", 1.25, stats.Faster)},
+		Deltas: []result.Delta{delta("pod", "p50", 1.3, stats.Unresolved), delta("pod", "rate", 0.77, stats.Unresolved), few},
+		Checks: []result.Check{{Trial: "host/tcp-rr/twin#", Check: "null", Observed: "host differs from itself by -20% in p50\x1b[31m"}},
+	}
+}
+
+// delta is one that the intervals of six builds hold.
+func delta(network, metric string, ratio float64, verdict stats.Verdict) result.Delta {
+	low, high := ratio*0.99, ratio*1.01
+	return result.Delta{
+		Network: network, Baseline: "host", Metric: metric,
+		Judgement: result.Judgement{Ratio: ratio, RatioLow: &low, RatioHigh: &high, Blocks: 6, Rounds: 18, Verdict: string(verdict)},
+	}
 }
 
 func TestText(t *testing.T) {
@@ -60,9 +77,9 @@ func TestStreams(t *testing.T) {
 	n := network("pod", result.RoleBaseline, 1)
 	n.Latency = nil
 	var out bytes.Buffer
-	if err := report.WriteText(&out, insight.Judge(fleet.Outcome{
+	if err := report.WriteText(&out, insight.Report{Outcome: fleet.Outcome{
 		Testbed: "lab", Workload: "tcp-stream", Clients: 1, Servers: 1, Burst: time.Second, Networks: []fleet.Network{n},
-	}, stats.Options{})); err != nil {
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	golden.Check(t, "testdata/streams.txt", out.String())

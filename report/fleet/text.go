@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"netdelta/experiment/fleet"
-	insight "netdelta/insight/fleet"
+	"netdelta/insight"
+	fleetinsight "netdelta/insight/fleet"
 	"netdelta/internal/gather"
 	"netdelta/report/ui"
+	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/unit"
 )
@@ -20,7 +22,7 @@ import (
 const shownFailures = 5
 
 // WriteText prints a report. It fails if w does.
-func WriteText(w io.Writer, r insight.Report) error {
+func WriteText(w io.Writer, r fleetinsight.Report) error {
 	return ui.Print(w, "the fleets", func(out ui.Text) {
 		out.Put("%s against %s, %s, bursts of %v on %s\n\n", count(r.Clients, "client"), count(r.Servers, "server"), ui.Clean(r.Workload), r.Burst, ui.Clean(r.Testbed))
 		writeNetworks(out, r)
@@ -34,7 +36,7 @@ func WriteText(w io.Writer, r insight.Report) error {
 	})
 }
 
-func writeNetworks(out ui.Text, r insight.Report) {
+func writeNetworks(out ui.Text, r fleetinsight.Report) {
 	table := ui.NewTable("network", "clients", "total", "for each", "p50", "p99", "p99.9", "fairness", "slowest client")
 	for _, n := range r.Networks {
 		if len(n.Bursts) == 0 {
@@ -120,29 +122,35 @@ func middle(all []float64) float64 {
 }
 
 // writeDeltas prints one row for each network and metric, the null check first.
-func writeDeltas(out ui.Text, r insight.Report) {
+func writeDeltas(out ui.Text, r fleetinsight.Report) {
 	if len(r.Deltas) == 0 {
 		return
 	}
-	table := ui.NewTable("against "+r.Deltas[0].Baseline, "metric", "delta", "95% interval", "verdict")
+	table := ui.NewTable("against "+r.Deltas[0].Baseline, "metric", "delta", "95% interval, %", "verdict")
 	for i, d := range slices.Concat(r.Null, r.Deltas) {
 		mark, delta, verdict := "", "-", string(d.Verdict)
 		if i < len(r.Null) {
 			mark = " (A/A control)"
+			if insight.NullFailed(d) {
+				verdict = "null check failed"
+			}
 		}
 		interval := fmt.Sprintf("%d of %d builds", d.Blocks, d.Need)
 		if d.RatioLow != nil && d.RatioHigh != nil {
-			interval = fmt.Sprintf("[%s, %s]", unit.Ratio(*d.RatioLow).Percent(), unit.Ratio(*d.RatioHigh).Percent())
+			interval = words.Interval(d)
 		}
 		if d.Ratio > 0 {
-			delta = unit.Ratio(d.Ratio).Percent()
+			delta = words.Change(d.Ratio, d) + "%"
 		}
-		if d.Excluded > 0 {
-			verdict += fmt.Sprintf("; %s left out, clients were missing", count(d.Excluded, "round"))
+		if n := fleetinsight.Excluded(d); n > 0 {
+			verdict += fmt.Sprintf("; %s left out, clients were missing", count(n, "round"))
 		}
-		table.Row(d.Network+mark, d.Metric, delta, interval, verdict)
+		table.Row(ui.Clean(d.Network)+mark, d.Metric, delta, interval, verdict)
 	}
 	out.Table(table)
+	for _, c := range r.Checks {
+		out.Put("A/A control: %s\n\n", ui.Clean(c.Observed))
+	}
 }
 
 // writeStart says how long a network's fleet took to start, and how well its clients began together.

@@ -115,6 +115,7 @@ func TestInBrowser(t *testing.T) {
 			t.Errorf("hop %d of %.0f ns is %.1f pixels wide, want %.1f", i, times[i], w, want)
 		}
 	}
+	b.Axis("svg.lanes > .axis > text[text-anchor]", 3)
 	if n := browsertest.Ask[int](b, `document.querySelectorAll('img').length`); n != 0 {
 		t.Error("a network's name is taken for markup")
 	}

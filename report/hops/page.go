@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"netdelta/insight/hops"
@@ -61,7 +62,9 @@ type table struct {
 	Title string
 	// Base is the network that it is held against, "" for the first itself.
 	Base string
-	Rows []row
+	// Widest is what half of the widest bar stands for.
+	Widest string
+	Rows   []row
 }
 
 // row is a hop: its time in the base and here, with the difference, its bar and its interval.
@@ -89,7 +92,8 @@ func (d drawing) Tables() []table {
 					t.Rows = append(t.Rows, rowOf(h))
 				}
 			} else {
-				t.Base, t.Rows = d.Ways[0].Network, comparedRows(way.base, way.other)
+				t.Base = d.Ways[0].Network
+				t.Rows, t.Widest = comparedRows(way.base, way.other)
 			}
 			all = append(all, t)
 		}
@@ -101,8 +105,8 @@ func rowOf(h hops.HopTime) row {
 	return row{Name: h.Name, P50: ns(h.P50), P90: ns(h.P90), P99: ns(h.P99), Share: fmt.Sprintf("%.1f%%", 100*h.Share)}
 }
 
-func comparedRows(base, other []hops.HopTime) []row {
-	var rows []row
+// comparedRows also says what half of the widest bar stands for.
+func comparedRows(base, other []hops.HopTime) (rows []row, widest string) {
 	lines, most := hops.Compare(base, other), 0.0
 	for _, l := range lines {
 		most = max(most, math.Abs(l.Difference))
@@ -116,7 +120,7 @@ func comparedRows(base, other []hops.HopTime) []row {
 		r.Bar = bar(l.Difference, most)
 		rows = append(rows, r)
 	}
-	return rows
+	return rows, ns(most)
 }
 
 // partRow is a part of the round trip in all networks: its time and its share in each.
@@ -180,6 +184,7 @@ func colour(step string) string {
 const (
 	laneHeight = 34
 	laneGap    = 30
+	axisHeight = 44
 	// readable is the least share of the drawing's width that a hop needs for its name.
 	readable = 0.075
 	// leastNamed is the share that a tunnel's hop needs for its brief name.
@@ -198,13 +203,50 @@ func lanes(ways []hops.Way) template.HTML {
 	}
 	var b strings.Builder
 	height := len(ways) * (laneHeight + laneGap)
-	fmt.Fprintf(&b, `<svg class="lanes" role="img" width="100%%" height="%d" aria-label="%s">`, height, html.EscapeString(description(ways)))
+	fmt.Fprintf(&b, `<svg class="lanes" role="img" width="100%%" height="%d" aria-label="%s">`, height+axisHeight, html.EscapeString(description(ways)))
+	axis(&b, height, longest)
 	for i, w := range ways {
 		lane(&b, w, i*(laneHeight+laneGap), longest)
 	}
 	b.WriteString("</svg>\n")
 	legend(&b, ways)
 	return template.HTML(b.String())
+}
+
+// ticksMost is how many steps the axis has at most: a phone has room for the values of so many.
+const ticksMost = 5
+
+// axis draws the axis of time below the lanes, with a line at each value through all of them.
+func axis(b *strings.Builder, top int, longest float64) {
+	const values, name = 14, 34
+	b.WriteString(`<g class="axis">`)
+	for _, v := range page.Ticks(0, longest, ticksMost) {
+		at, anchor := 100*v/longest, "middle"
+		switch {
+		case v == 0:
+			anchor = "start"
+		case at > 88: // on a phone the value would not fit
+			anchor = "end"
+		}
+		fmt.Fprintf(b, `<line x1="%.3f%%" x2="%.3f%%" y2="%d"/><text x="%.3f%%" y="%d" text-anchor="%s">%s</text>`, at, at, top, at, top+values, anchor, tick(v))
+	}
+	fmt.Fprintf(b, `<text x="0" y="%d">time since the request was sent</text></g>`, top+name)
+}
+
+// tick is a round time in nanoseconds, without the digits that measured ones have.
+func tick(v float64) string {
+	for _, u := range []struct {
+		size float64
+		name string
+	}{{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}} {
+		if v >= u.size {
+			return strconv.FormatFloat(v/u.size, 'g', 4, 64) + " " + u.name
+		}
+	}
+	if v == 0 {
+		return "0"
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64) + " ns"
 }
 
 // description says in words what the drawing shows.

@@ -249,6 +249,9 @@ func (d *document) checks(run result.Run) {
 	if proved := words.Proved(run.Paths); proved != "" {
 		d.paragraph("The path: " + escape(proved) + ".")
 	}
+	if left := words.LeftOut(run.Account); left != "" {
+		d.paragraph("Left out of every delta: " + escape(left) + ".")
+	}
 	var rows [][]string
 	for _, c := range run.Checks {
 		if !c.OK {

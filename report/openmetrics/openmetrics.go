@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -56,6 +57,7 @@ func Write(w io.Writer, s Snapshot) error {
 	p.deltas("delta", "a network against the baseline of the same rounds", s.Run.Deltas)
 	p.deltas("null", "the baseline against its A/A control, which ought to be no difference", s.Run.Null)
 	p.trials(s.Run, s.Trials)
+	p.account(s.Run.Account)
 	p.verdicts(s.Run)
 	out := bufio.NewWriter(w)
 	for _, f := range p.families {
@@ -239,6 +241,18 @@ func (p *page) trials(run result.Run, trials result.Trials) {
 	}
 }
 
+// account is how much was measured, and what of it was left out.
+func (p *page) account(a *result.Account) {
+	if a == nil {
+		return
+	}
+	p.add("netdelta_bursts", "", "bursts that were measured", float64(a.Bursts))
+	for _, reason := range slices.Sorted(maps.Keys(a.LostBursts)) {
+		p.add("netdelta_left_out_bursts", "", "bursts that enter no delta, by reason", float64(a.LostBursts[reason]), label{"reason", reason})
+	}
+	p.add("netdelta_left_out_cells", "", "cells that were not measured, by the time budget or as the study says", float64(a.LeftOut))
+}
+
 // verdicts counts checks that found something, and claims.
 func (p *page) verdicts(run result.Run) {
 	checks, claims := map[string]int{}, map[string]int{}
@@ -252,7 +266,8 @@ func (p *page) verdicts(run result.Run) {
 	}
 	for _, check := range []string{
 		insight.CheckFinished, insight.CheckMeasured, insight.CheckBaseline, insight.CheckDisturbed, insight.CheckLoss, insight.CheckHistogram,
-		insight.CheckSender, insight.CheckPath, insight.CheckSockets, insight.CheckStalls, insight.CheckErrors, insight.CheckConfig, insight.CheckStep, insight.CheckDisk, insight.CheckCarry, insight.CheckScatter, insight.CheckLeftOut, insight.CheckState, insight.CheckServices, insight.CheckBusy,
+		insight.CheckSender, insight.CheckPath, insight.CheckSockets, insight.CheckStalls, insight.CheckErrors, insight.CheckConfig, insight.CheckStep, insight.CheckDisk, insight.CheckCarry, insight.CheckScatter, insight.CheckLeftOut, insight.CheckState, insight.CheckServices,
+		insight.CheckBusy, insight.CheckNull,
 	} {
 		p.add("netdelta_failed_checks", "", "how often a check found something", float64(checks[check]), label{"check", check})
 	}

@@ -11,6 +11,7 @@ import (
 	"html"
 	"html/template"
 	"io"
+	"math"
 	"strings"
 )
 
@@ -60,14 +61,49 @@ func (p Page) Part(name string, data any) (template.HTML, error) {
 	return template.HTML(b.String()), nil
 }
 
+// Ticks are round values from low to high, at most so many steps apart: 1, 2 or 5 times a power of ten. There are none where high is not
+// above low.
+func Ticks(low, high float64, most int) []float64 {
+	span := high - low
+	if !(span > 0) || math.IsInf(span, 0) || most < 1 {
+		return nil
+	}
+	step := math.Pow(10, math.Floor(math.Log10(span/float64(most))))
+	for _, times := range []float64{1, 2, 5, 10} {
+		if span <= times*step*float64(most)*(1+1e-9) {
+			step *= times
+			break
+		}
+	}
+	var ticks []float64
+	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9*span; i++ {
+		ticks = append(ticks, i*step)
+	}
+	return ticks
+}
+
 // Policy is the content security policy of a page with one script and one style of its own: the browser runs these two,
 // known by their hashes, and loads nothing from anywhere.
 func Policy(script, style string) string {
-	hash := func(text string) string {
-		sum := sha256.Sum256([]byte(text))
-		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-	}
 	return "default-src 'none'; script-src " + hash(script) + "; style-src " + hash(style) + "; base-uri 'none'; form-action 'none'"
+}
+
+// hash is how a policy names a text.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// Headed is a page that Write has written with a part at its top, which has a style of its own that the page's policy then allows. What is no
+// such page stays as it is.
+func Headed(written, style, part string) string {
+	head, rest, isPage := strings.Cut(written, "<body>")
+	before, after, known := strings.Cut(head, "style-src ")
+	if !isPage || !known {
+		return written
+	}
+	return before + "style-src " + html.EscapeString(hash(style)) + " " + strings.Replace(after, "</head>", "<style>"+style+"</style>\n</head>", 1) +
+		"<body>\n" + part + rest
 }
 
 // PolicyOf is the policy that a page which Write has written holds, for the header of who sends it. It stands before anything that comes

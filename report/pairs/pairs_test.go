@@ -65,6 +65,10 @@ func TestPage(t *testing.T) {
 		t.Error("a name is markup")
 	}
 	golden.Check(t, "testdata/pairs.html", out.String())
+	// The darkest of worse and of better are as far from typical on a logarithmic scale.
+	if page := out.String(); !strings.Contains(page, `<span class="h0 key">typical</span>`) || strings.Count(page, ` key">&#43;`) != 10 || strings.Count(page, ` key">-`) != 10 {
+		t.Error("the colours of the map have no values")
+	}
 }
 
 // A large cluster's matrix is left to the page, and of two nodes none is called odd.

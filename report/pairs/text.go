@@ -187,11 +187,16 @@ type line struct {
 
 // table is one network of the page.
 type table struct {
-	Network, Typical, Scale string
-	Lines                   []line
-	Nodes                   []nodeRow
-	Findings                []string
+	Network, Typical string
+	// Keys are the colours of the map, from the best to the worst.
+	Keys     []key
+	Lines    []line
+	Nodes    []nodeRow
+	Findings []string
 }
+
+// key is a colour with how far from a typical pair it stands for.
+type key struct{ Class, Text string }
 
 type nodeRow struct{ Node, Ratio, Interval, AsClient, AsServer, Mark string }
 
@@ -209,7 +214,7 @@ func (d drawing) Tables() []table {
 			most = max(most, math.Abs(math.Log(p.Value/n.Typical)))
 			pairs[[2]string{p.Client, p.Server}] = p
 		}
-		t.Scale = percent(math.Exp(most))
+		t.Keys = keys(most, d.Better)
 		for _, client := range d.Nodes {
 			l := line{Client: client}
 			for _, server := range d.Nodes {
@@ -228,6 +233,26 @@ func (d drawing) Tables() []table {
 
 // shades is how many colours there are in either direction.
 const shades = 5
+
+// keys are the colours of a map whose darkest one stands for most, a log ratio.
+func keys(most float64, better string) []key {
+	var all []key
+	for shade := -shades; shade <= shades; shade++ {
+		k := key{Class: fmt.Sprintf("b%d", -shade), Text: "typical"}
+		if shade >= 0 {
+			k.Class = fmt.Sprintf("h%d", shade)
+		}
+		if shade != 0 {
+			away := most * float64(shade) / shades // worse to the right
+			if better != "lower" {
+				away = -away
+			}
+			k.Text = percent(math.Exp(away))
+		}
+		all = append(all, k)
+	}
+	return all
+}
 
 func (d drawing) square(n insight.Network, p insight.Pair, found bool, most float64) square {
 	if !found {

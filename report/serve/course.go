@@ -6,21 +6,20 @@ import (
 	"html/template"
 	"maps"
 	"math"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
+	"netdelta/report/page"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 )
 
 // Sizes of a course's picture, in pixels.
 const (
-	courseWidth  = 900
-	courseLeast  = 120 // high
-	courseMargin = 150 // for the names at the end of the lines
-	lineHeight   = 14
+	courseLeast = 140  // high
+	courseWide  = 1000 // units of the width, which is as wide as there is room
+	lineHeight  = 14
 )
 
 // course is how the changes of one study's networks went from run to run, in the setting that most of its runs have.
@@ -100,44 +99,75 @@ func courseOf(study string, runs []entry) course {
 	return c
 }
 
-// draw draws the lines on a logarithmic axis, with each network's name and last change at its end.
-func (c course) draw() template.HTML {
-	low, high := 0.0, 0.0
+// scale is the logarithmic axis of a course: its range with no change in it, and its height.
+type scale struct{ low, high, height float64 }
+
+func (c course) scale() scale {
+	s := scale{height: float64(max(courseLeast, lineHeight*(len(c.lines)+1)))}
 	for _, l := range c.lines {
 		for _, r := range l.ratios {
 			if r > 0 {
-				low, high = min(low, math.Log(r)), max(high, math.Log(r))
+				s.low, s.high = min(s.low, math.Log(r)), max(s.high, math.Log(r))
 			}
 		}
 	}
-	height := float64(max(courseLeast, lineHeight*(len(c.lines)+1)))
-	x := func(i int) float64 { return 8 + float64(i)*(courseWidth-courseMargin-16)/float64(c.Runs-1) }
-	y := func(ratio float64) float64 {
-		return lineHeight/2 + (height-lineHeight)*(high-math.Log(ratio))/max(high-low, 0.01)
+	return s
+}
+
+// y is where a ratio stands.
+func (s scale) y(ratio float64) float64 {
+	return lineHeight/2 + (s.height-lineHeight)*(s.high-math.Log(ratio))/max(s.high-s.low, 0.01)
+}
+
+// ticks are round changes as ratios, far enough from each other for their values, and no change is always among them.
+func (s scale) ticks() []float64 {
+	const most = 6
+	all := []float64{1}
+	for _, x := range page.Ticks(math.Expm1(s.low), math.Expm1(s.high), most) {
+		if !slices.ContainsFunc(all, func(r float64) bool { return math.Abs(s.y(r)-s.y(1+x)) < lineHeight }) {
+			all = append(all, 1+x)
+		}
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %d %.0f" role="group" aria-label="%s"><line class="none" x1="0" x2="%d" y1="%.1f" y2="%.1f"/>`,
-		courseWidth, height, template.HTMLEscapeString("Changes of "+c.Study+" over time"), courseWidth-courseMargin, y(1), y(1))
-	labels := []label{{at: y(1), Text: "0%", Colour: "b"}}
+	return all
+}
+
+// draw draws the lines on a logarithmic axis: its values on the left, and each network's name and last change at its line's end.
+func (c course) draw() template.HTML {
+	s := c.scale()
+	x := func(i int) float64 { return 8 + float64(i)*(courseWide-16)/float64(c.Runs-1) }
+	var axis, plot, names strings.Builder
+	for _, r := range s.ticks() {
+		text := "0%"
+		if r != 1 {
+			text = fmt.Sprintf("%+.4g%%", 100*(r-1))
+		}
+		fmt.Fprintf(&axis, `<text class="value" x="100%%" y="%.1f" text-anchor="end">%s</text>`, s.y(r)+4, text)
+		fmt.Fprintf(&plot, `<line class="%s" x2="%d" y1="%.1f" y2="%.1f"/>`, map[bool]string{true: "none", false: "tick"}[r == 1], courseWide, s.y(r), s.y(r))
+	}
+	var labels []label
 	for k, l := range c.lines {
 		var points, dots []string
 		for i, r := range l.ratios {
 			if r > 0 {
 				says := template.HTMLEscapeString(ui.Clean(c.names[i] + ": " + l.network + " " + words.Percent(r)))
-				points = append(points, fmt.Sprintf("%.1f,%.1f", x(i), y(r)))
-				dots = append(dots, fmt.Sprintf(`<a href="/run/%s" aria-label='%s' tabindex="-1"><circle class="dot k%d" cx="%.1f" cy="%.1f" r="2.5"><title>%[2]s</title></circle></a>`,
-					url.PathEscape(c.names[i]), says, k%colours, x(i), y(r)))
+				points = append(points, fmt.Sprintf("%.1f,%.1f", x(i), s.y(r)))
+				dots = append(dots, fmt.Sprintf(`<a href="%s" aria-label='%s' tabindex="-1"><path class="dot k%d" d="M%.1f %.1fh0"><title>%[2]s</title></path></a>`,
+					address(c.names[i]), says, k%colours, x(i), s.y(r)))
 			}
 		}
-		fmt.Fprintf(&b, `<polyline class="line k%d" points="%s"/>%s`, k%colours, strings.Join(points, " "), strings.Join(dots, ""))
-		labels = append(labels, l.label(k, y))
+		fmt.Fprintf(&plot, `<polyline class="line k%d" points="%s"/>%s`, k%colours, strings.Join(points, " "), strings.Join(dots, ""))
+		labels = append(labels, l.label(k, s.y))
 	}
-	spread(labels, height)
+	spread(labels, s.height)
 	for _, l := range labels {
-		fmt.Fprintf(&b, `<text class="k%s" x="%d" y="%.1f">%s</text>`, l.Colour, courseWidth-courseMargin+6, l.at+4, template.HTMLEscapeString(l.Text))
+		fmt.Fprintf(&names, `<text class="k%s" x="6" y="%.1f">%s</text>`, l.Colour, l.at+4, template.HTMLEscapeString(l.Text))
 	}
-	b.WriteString("</svg>")
-	return template.HTML(b.String())
+	high := fmt.Sprintf(`height="%.0f"`, s.height)
+	return template.HTML(fmt.Sprintf(`<div class="course"><svg class="axis" %s aria-hidden="true">%s</svg>`, high, axis.String()) +
+		fmt.Sprintf(`<svg class="plot" viewBox="0 0 %d %.0f" %s preserveAspectRatio="none" role="group" aria-label="%s">%s</svg>`,
+			courseWide, s.height, high, template.HTMLEscapeString("Changes of "+c.Study+" over time"), plot.String()) +
+		fmt.Sprintf(`<svg class="names" %s aria-hidden="true">%s</svg><p class="times"><span>%s</span><span>%s</span></p></div>`,
+			high, names.String(), c.First, c.Last))
 }
 
 // colours is how many there are.

@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
+	"netdelta/unit"
 )
 
 //go:embed list.tmpl
@@ -30,6 +32,12 @@ var listLayout string
 
 //go:embed compare.tmpl
 var compareLayout string
+
+//go:embed nav.tmpl
+var navLayout string
+
+//go:embed nav.css
+var navStyle string
 
 //go:embed serve.css
 var style string
@@ -46,20 +54,19 @@ type Runs struct {
 	Dir string
 	// Page writes the page of the run in a folder, computed from its journal, and says whether the run is under way.
 	Page func(w io.Writer, folder string) (underWay bool, err error)
-	// Compare says what changed between the runs in two folders.
-	Compare func(before, after string) (Comparison, error)
+	// Compare says what changed between the runs in two folders. Of two that can't be compared it says why, and no more.
+	Compare func(before, after string) (result.Comparison, error)
 }
 
-// Comparison is what changed between two runs: the answer in a sentence, and the rest as text for wide screens and for phones, "" where
-// the two can't be compared and the sentence says why.
-type Comparison struct{ Says, Wide, Narrow string }
-
-// Handler answers for the list at /, for a run at /run/NAME, and for what changed at /compare?old=NAME&new=NAME.
+// Handler answers for the list at /, for a run at /run/NAME/ and its flame graphs below that, and for what changed at
+// /compare?old=NAME&new=NAME.
 func (r Runs) Handler() http.Handler {
 	s := &server{Runs: r, known: map[string]kept{}, busy: make(chan struct{}, pagesAtOnce)}
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", s.page(s.list))
-	mux.Handle("GET /run/{name}", s.page(s.run))
+	mux.HandleFunc("GET /run/{name}", s.lead)
+	mux.Handle("GET /run/{name}/{$}", s.page(s.run))
+	mux.Handle("GET /run/{name}/flame/{file}", s.page(s.flame))
 	mux.Handle("GET /compare", s.page(s.compare))
 	return mux
 }
@@ -79,7 +86,6 @@ func (s *server) page(write func(w io.Writer, header http.Header, r *http.Reques
 	return func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Type", "text/html; charset=utf-8")
-		h.Set("Content-Security-Policy", "default-src 'none'; "+framed)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
@@ -90,6 +96,7 @@ func (s *server) page(write func(w io.Writer, header http.Header, r *http.Reques
 			return
 		case <-time.After(pagePatience):
 			h.Set("Retry-After", again)
+			h.Set("Content-Security-Policy", "default-src 'none'; "+framed)
 			http.Error(w, "other pages are being made, and one more would slow down what is measured: ask again", http.StatusServiceUnavailable)
 			return
 		}
@@ -100,14 +107,17 @@ func (s *server) page(write func(w io.Writer, header http.Header, r *http.Reques
 
 // send sends what was made of a page, or the error of one that could not be made.
 func send(w http.ResponseWriter, text *bytes.Buffer, err error) {
+	if err != nil {
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; "+framed)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, result.ErrNoRun):
 		http.Error(w, ui.Clean(err.Error()), http.StatusNotFound)
 	case err != nil:
 		http.Error(w, ui.Clean(err.Error()), http.StatusInternalServerError)
 	default:
-		w.Header().Set("Content-Security-Policy", page.PolicyOf(text.String())+"; "+framed)
-		_, _ = w.Write(text.Bytes()) // who asked may have gone
+		w.Header().Add("Content-Security-Policy", page.PolicyOf(text.String())+"; "+framed) // all policies hold
+		_, _ = w.Write(text.Bytes())                                                        // who asked may have gone
 	}
 }
 
@@ -119,45 +129,97 @@ func (s *server) folder(name string) (string, error) {
 	return s.path(name), nil
 }
 
-// run shows a run, again and again while it is under way.
+// address is where the page of a run is.
+func address(name string) string { return "/run/" + url.PathEscape(name) + "/" }
+
+// lead leads to a run's page by its whole address: links in the page are relative to the folder.
+func (s *server) lead(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	if _, err := s.folder(name); err != nil {
+		send(w, nil, err)
+		return
+	}
+	http.Redirect(w, r, address(name), http.StatusFound)
+}
+
+// run shows a run, again and again while it is under way, below links to others.
 func (s *server) run(w io.Writer, header http.Header, r *http.Request) error {
+	name := r.PathValue("name")
+	folder, err := s.folder(name)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	underWay, err := s.Page(&text, folder)
+	if underWay {
+		header.Set("Refresh", again)
+	}
+	if err != nil {
+		return err
+	}
+	links, err := s.links(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, page.Headed(text.String(), navStyle, string(links)))
+	return err
+}
+
+// links lead from a run to the list, and to the runs of the same study before and after it.
+func (s *server) links(name string) (template.HTML, error) {
+	all, err := s.entries()
+	if err != nil {
+		return "", err
+	}
+	var own struct{ Name, Older, Newer string }
+	own.Name = name
+	at := slices.IndexFunc(all, func(e entry) bool { return e.Name == name })
+	for i, e := range all { // the newest first
+		switch {
+		case at < 0 || e.Study != all[at].Study || e.Testbed != all[at].Testbed:
+		case i < at:
+			own.Newer = e.Name
+		case i > at && own.Older == "":
+			own.Older = e.Name
+		}
+	}
+	return page.New(navLayout, "", "").Part("nav", own)
+}
+
+// flameMost is the greatest size of a flame graph that is sent.
+const flameMost = 64 * unit.MiB
+
+// flame sends a flame graph of a run's folder. Its page has a script of its own, and who wrote the folder is not known: the browser lets it
+// see nothing else and load nothing.
+func (s *server) flame(w io.Writer, header http.Header, r *http.Request) error {
 	folder, err := s.folder(r.PathValue("name"))
 	if err != nil {
 		return err
 	}
-	underWay, err := s.Page(w, folder)
-	if underWay {
-		header.Set("Refresh", again)
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return fmt.Errorf("show a flame graph: %w", err)
 	}
+	text, err := readGraph(root, r.PathValue("file"))
+	if err := errors.Join(err, root.Close()); err != nil {
+		return fmt.Errorf("show a flame graph: %w", err)
+	}
+	header.Add("Content-Security-Policy", "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'")
+	_, err = w.Write(text)
 	return err
 }
 
-// compare shows what changed.
-func (s *server) compare(w io.Writer, _ http.Header, r *http.Request) error {
-	names := []string{r.FormValue("old"), r.FormValue("new")}
-	var folders [2]string
-	for i, name := range names {
-		var err error
-		if folders[i], err = s.folder(name); err != nil {
-			return err
-		}
+// readGraph reads a page of the folder of flame graphs.
+func readGraph(root *os.Root, file string) ([]byte, error) {
+	name := filepath.Join("flame", file)
+	info, err := root.Lstat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular() || filepath.Ext(file) != ".html" || info.Size() > int64(flameMost):
+		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 	}
-	c, err := s.Compare(folders[0], folders[1])
-	if err != nil {
-		return err
-	}
-	return page.New(compareLayout, page.Palette+style, "").Write(w, "a comparison", map[string]any{
-		"Old": names[0], "New": names[1], "Says": ui.Clean(c.Says), "Wide": cleanLines(c.Wide), "Narrow": cleanLines(c.Narrow),
-	})
-}
-
-// cleanLines is text whose lines are clean.
-func cleanLines(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	for i, l := range lines {
-		lines[i] = ui.Clean(l)
-	}
-	return strings.Join(lines, "\n")
+	return root.ReadFile(name)
 }
 
 // list shows all runs.

@@ -23,6 +23,7 @@ import (
 	"netdelta/report/browsertest"
 	"netdelta/report/loopback"
 	"netdelta/report/page"
+	"netdelta/report/reporttest"
 	"netdelta/report/serve"
 	"netdelta/result"
 )
@@ -50,7 +51,12 @@ func folder(t *testing.T) string {
 	if err := os.Mkdir(filepath.Join(dir, "other"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("nightly-2", filepath.Join(dir, "latest")); err != nil {
+	graphs := filepath.Join(dir, "nightly-0", "flame")
+	if err := errors.Join(
+		os.Symlink("nightly-2", filepath.Join(dir, "latest")), os.Mkdir(graphs, 0o755),
+		os.WriteFile(filepath.Join(graphs, "vxlan.html"), []byte("a graph"), 0o600), os.WriteFile(filepath.Join(graphs, "vxlan.folded"), nil, 0o600),
+		os.Symlink("../../nightly-1/result.json", filepath.Join(graphs, "planted.html")),
+	); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -73,12 +79,17 @@ func runs(t *testing.T) serve.Runs {
 	return serve.Runs{
 		Dir: folder(t),
 		Page: func(w io.Writer, folder string) (bool, error) {
-			_, err := fmt.Fprintf(w, "page of %s", filepath.Base(folder))
+			_, err := fmt.Fprintf(w, "<head><meta http-equiv=\"Content-Security-Policy\" content=\"style-src 'self'\"></head><body>page of %s", filepath.Base(folder))
 			return filepath.Base(folder) == "nightly-2", err
 		},
-		Compare: func(before, after string) (serve.Comparison, error) {
-			text := fmt.Sprintf("from %s to\n%s \x1b<script>", filepath.Base(before), filepath.Base(after))
-			return serve.Comparison{Says: "Nothing \x1bchanged.", Wide: text + "\n" + strings.Repeat("wide ", 22), Narrow: text + "\n" + strings.Repeat("small ", 7)}, nil
+		Compare: func(before, after string) (result.Comparison, error) {
+			if filepath.Base(before) == filepath.Base(after) {
+				return result.Comparison{Says: "they are the same run"}, nil
+			}
+			c := reporttest.Comparisons(t)["all"]
+			c.Says = "from " + filepath.Base(before) + " to " + filepath.Base(after) + " \x1b<script>"
+			c.Differences[0].New += "<script>"
+			return c, nil
 		},
 	}
 }
@@ -90,12 +101,21 @@ func TestAnswers(t *testing.T) {
 		says    []string
 		refresh string
 	}{
-		"/":                                      {200, []string{"nightly-2", "nightly &lt;b&gt; on lab, over 3 runs", "vxlan +30%", "bridge +30%"}, ""},
-		"/run/nightly-0":                         {200, []string{"page of nightly-0"}, ""},
-		"/run/nightly-2":                         {200, []string{"page of nightly-2"}, "5"},
-		"/compare?old=nightly-0&new=nightly-1":   {200, []string{"Nothing ?changed.", "from nightly-0 to\nnightly-1 ?&lt;script&gt;"}, ""},
-		"/run/latest":                            {404, []string{"no such run"}, ""},
-		"/run/other":                             {404, nil, ""},
+		"/":                                     {200, []string{"nightly-2", "nightly &lt;b&gt; on lab, over 3 runs", "vxlan +30%", "bridge +30%"}, ""},
+		"/run/nightly-0":                        {302, nil, ""},
+		"/run/nightly-0/":                       {200, []string{"page of nightly-0", `href="/"`, `href="/run/nightly-1/" rel="next"`}, ""},
+		"/run/nightly-2/":                       {200, []string{"page of nightly-2", `href="/run/nightly-1/" rel="prev"`, "/compare?old=nightly-1&amp;new=nightly-2"}, "5"},
+		"/run/nightly-0/flame/vxlan.html":       {200, []string{"a graph"}, ""},
+		"/run/nightly-0/flame/planted.html":     {404, nil, ""},
+		"/run/nightly-0/flame/vxlan.folded":     {404, nil, ""},
+		"/run/nightly-0/flame/..%2fresult.json": {404, nil, ""},
+		"/run/nightly-1/flame/vxlan.html":       {404, nil, ""},
+		"/compare?old=nightly-0&new=nightly-0":  {200, []string{"they are the same run", `href="/run/nightly-0/"`}, ""},
+		"/compare?old=nightly-0&new=nightly-1": {200, []string{
+			"from nightly-0 to nightly-1 ?&lt;script&gt;", "regressed", "old vs host", "[&#43;6.0, &#43;7.1]", "/compare?old=nightly-1&amp;new=nightly-0", "cubic", `href="/"`,
+		}, ""},
+		"/run/latest/":                           {404, []string{"no such run"}, ""},
+		"/run/other/":                            {404, nil, ""},
 		"/run/..%2f..":                           {404, nil, ""},
 		"/compare?old=nightly-0&new=../nightly1": {404, nil, ""},
 		"/compare?old=..&new=nightly-1":          {404, nil, ""},
@@ -124,17 +144,19 @@ func TestAnswers(t *testing.T) {
 func TestHeaders(t *testing.T) {
 	r := runs(t)
 	r.Page = func(w io.Writer, _ string) (bool, error) {
-		return false, page.New(`<meta http-equiv="Content-Security-Policy" content="{{policy}}">{{.}}`, "s+", "s").Write(w, "a page", "text")
+		return false, page.New(`<head><meta http-equiv="Content-Security-Policy" content="{{policy}}"></head><body>{{.}}`, "s+", "s").Write(w, "a page", "text")
 	}
 	for address, policy := range map[string]string{
-		"/run/nightly-0":                       page.Policy("s", "s+"),
+		"/run/nightly-0/":                      strings.Split(page.Policy("s", "s+"), "style-src")[0],
+		"/run/nightly-0/flame/vxlan.html":      "sandbox allow-scripts; default-src 'none'; ",
 		"/compare?old=nightly-0&new=nightly-1": "default-src 'none'; script-src 'sha256-",
 		"/":                                    "default-src 'none'; script-src 'sha256-",
-		"/run/other":                           "default-src 'none'",
+		"/run/other/":                          "default-src 'none'",
 	} {
 		w := httptest.NewRecorder()
 		r.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, address, http.NoBody))
-		said := w.Header().Get("Content-Security-Policy")
+		all := w.Header().Values("Content-Security-Policy")
+		said := all[0] + "; " + all[len(all)-1]
 		if !strings.HasPrefix(said, policy) || !strings.HasSuffix(said, "; frame-ancestors 'none'") {
 			t.Errorf("%s: the policy is %q", address, said)
 		}
@@ -161,7 +183,7 @@ func TestManyPages(t *testing.T) {
 		for i := range asked {
 			asked[i] = httptest.NewRecorder()
 			group.Go(func() {
-				handler.ServeHTTP(asked[i], httptest.NewRequest(http.MethodGet, "/run/nightly-0", http.NoBody))
+				handler.ServeHTTP(asked[i], httptest.NewRequest(http.MethodGet, "/run/nightly-0/", http.NoBody))
 			})
 		}
 		time.Sleep(time.Minute)
@@ -178,7 +200,7 @@ func TestManyPages(t *testing.T) {
 			t.Errorf("of %d pages, %d were made at once and %d refused", len(asked), most, refused)
 		}
 		w := httptest.NewRecorder()
-		if handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/run/nightly-0", http.NoBody)); w.Code != http.StatusOK {
+		if handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/run/nightly-0/", http.NoBody)); w.Code != http.StatusOK {
 			t.Errorf("afterwards a page has status %d", w.Code)
 		}
 	})
@@ -218,24 +240,31 @@ func TestListInBrowser(t *testing.T) {
 	for _, name := range []string{"nightly-2", "nightly-0"} {
 		b.Do(chromedp.Click(chromedp.CSS(`input[value="` + name + `"]`)))
 	}
-	b.Do(chromedp.Click(chromedp.CSS("#compare")), chromedp.WaitReady(chromedp.CSS("pre")))
-	if text := browsertest.Ask[string](b, `document.querySelector('pre').textContent`); !strings.HasPrefix(text, "from nightly-0 to\nnightly-2 ?<script>\n") {
-		t.Errorf("the comparison says %q", text)
+	b.Do(chromedp.Click(chromedp.CSS("#compare")), chromedp.WaitReady(chromedp.CSS("table.changes")))
+	if says := browsertest.Ask[string](b, `document.querySelector('h1 ~ .says').textContent`); says != "from nightly-0 to nightly-2 ?<script>" {
+		t.Errorf("the comparison says %q", says)
 	}
-	for _, width := range []int64{1400, 400} {
+	for _, width := range []int64{1400, 760, 400} {
 		b.View(width, 900, "light")
 		b.Accessible("html")
-		if first := browsertest.Ask[string](b, `document.querySelector('h1 ~ .says').textContent`); first != "Nothing ?changed." {
-			t.Errorf("the answer is %q", first)
-		}
-		scrolls := `[document.documentElement, ...document.querySelectorAll('pre')].filter((e) => e.scrollWidth > e.clientWidth).length`
-		if n := browsertest.Ask[int](b, scrolls); n > 0 {
-			t.Errorf("at %d pixels %d parts of the comparison scroll sideways", width, n)
-		}
-		if n := browsertest.Ask[int](b, `[...document.querySelectorAll('pre')].filter((e) => e.offsetHeight > 0).length`); n != 1 {
-			t.Errorf("at %d pixels %d texts are shown", width, n)
+		if over := browsertest.Ask[int](b, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+			t.Errorf("at %d pixels the comparison is %d pixels too wide", width, over)
 		}
 	}
+	b.Axis("section:first-of-type .axis text", 3)
+	follow := func(link string) string {
+		b.Do(chromedp.Click(chromedp.CSS(link)), chromedp.WaitReady(chromedp.CSS("body")))
+		return browsertest.Ask[string](b, `location.pathname + location.search`)
+	}
+	for _, step := range []struct{ link, to string }{
+		{`nav a[href="/run/nightly-2/"]`, "/run/nightly-2/"}, {`nav a[rel="prev"]`, "/run/nightly-1/"},
+		{`nav a[href^="/compare"]`, "/compare?old=nightly-0&new=nightly-1"}, {`nav a[href="/"]`, "/"},
+	} {
+		if at := follow(step.link); at != step.to {
+			t.Errorf("%s leads to %s, want %s", step.link, at, step.to)
+		}
+	}
+	b.Axis(".course .axis text", 1)
 	if said := b.Complaints(); len(slices.DeleteFunc(said, func(c string) bool { return strings.Contains(c, "favicon") })) > 0 {
 		t.Errorf("the browser complains: %q", said)
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 
-	"netdelta/experiment/fleet"
 	"netdelta/experiment/pairs"
 	"netdelta/experiment/policies"
 	"netdelta/insight"
@@ -52,14 +51,13 @@ func Of(m insight.Measured) (*View, error) {
 			},
 		}, nil
 	case result.StrategyFleet:
-		measured, err := fleet.Of(m.Run, result.All(m.Trials))
+		r, err := fleetinsight.Of(m)
 		if err != nil {
 			return nil, err
 		}
-		r := fleetinsight.Judge(measured, stats.Options{})
 		v := &View{Report: r, title: "All clients together", Text: func(w io.Writer) error { return fleetreport.WriteText(w, r) }}
 		failed := 0
-		for _, n := range measured.Networks {
+		for _, n := range r.Networks {
 			failed += n.Failed
 		}
 		if failed > 0 {

@@ -11,7 +11,6 @@ import (
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
-	"netdelta/stats"
 	"netdelta/unit"
 )
 
@@ -67,7 +66,7 @@ func (p *page) basis() {
 	p.list("failed", p.failed())
 	p.list("misrouted", p.misrouted())
 	p.unsupported()
-	if n := p.skipped(); n > 0 {
+	if n := insight.LeftOut(p.run.Cells); n > 0 {
 		p.entry("left out", unit.Counted(n, "cell")+", by the time budget or as the study says")
 	}
 	p.entry("more", strings.Join(p.further(), ", ")+": "+p.again())
@@ -118,7 +117,7 @@ func (p *page) rest() []string {
 	if trials > 0 {
 		parts = append(parts, fmt.Sprintf("path proved in %d of %d trials", proved, trials))
 	}
-	if left, _, found := strings.Cut(p.leftOut(), ":"); found {
+	if left, _, found := strings.Cut(words.LeftOut(p.run.Account), ":"); found {
 		parts = append(parts, left+" left out")
 	}
 	var checks []string
@@ -141,7 +140,7 @@ func (p *page) floor() (largest float64, failed int) {
 		if !n.Headline {
 			continue
 		}
-		if v := stats.Verdict(n.Verdict); v == stats.Slower || v == stats.Faster {
+		if insight.NullFailed(n) {
 			failed++
 		}
 		if n.Floor != nil && n.Ratio > 0 {
@@ -166,17 +165,6 @@ func (p *page) unsupported() {
 	if len(elsewhere) > 0 {
 		p.entry("unsupported", strings.Join(elsewhere, ", ")+": this kernel lacks what they need; run them with --testbed vm")
 	}
-}
-
-// skipped is how many cells were left out.
-func (p *page) skipped() int {
-	n := 0
-	for _, c := range p.run.Cells {
-		if c.Skipped != "" && c.Role == result.RoleCell {
-			n++
-		}
-	}
-	return n
 }
 
 // What the first screen has of the advice: so many entries, of so many lines each.

@@ -3,12 +3,10 @@ package terminal
 import (
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
 	"netdelta/insight"
-	"netdelta/internal/gather"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
@@ -26,7 +24,7 @@ func (p *page) reliability() {
 	p.entry("spread", p.spread())
 	p.entry("intervals", p.intervals())
 	p.entry("seeds", p.seeds())
-	p.entry("left out", p.leftOut())
+	p.entry("left out", words.LeftOut(p.run.Account))
 	p.list("failed", p.failed())
 	p.list("misrouted", p.misrouted())
 	p.entry("path", words.Proved(p.run.Paths))
@@ -73,7 +71,7 @@ func (p *page) nullCheck() string {
 			continue
 		}
 		baseline = n.Baseline
-		if n.Verdict == string(stats.Slower) || n.Verdict == string(stats.Faster) {
+		if insight.NullFailed(n) {
 			failed = append(failed, fmt.Sprintf("%s %s (%s)", words.Load(n.Setting), words.At(n.Placement), words.Percent(n.Ratio)))
 		}
 		switch {
@@ -150,35 +148,6 @@ func (p *page) intervals() string {
 	return words.Repeating(p.run)
 }
 
-// leftOut counts the bursts that enter no delta, by reason. The baseline's are counted with its null check, where
-// they occur once and not once for each network.
-func (p *page) leftOut() string {
-	reasons, total, used := map[string]int{}, 0, 0
-	count := func(deltas []result.Delta, baselines bool) {
-		for _, d := range deltas {
-			if !d.Headline {
-				continue
-			}
-			used += d.Rounds
-			for reason, n := range d.Excluded {
-				own, ofBaseline := strings.CutPrefix(reason, insight.OfBaseline)
-				if ofBaseline && !baselines || slices.Contains(insight.OfTrials(), reason) {
-					continue
-				}
-				reasons[own] += n
-				total += n
-			}
-		}
-	}
-	count(p.run.Deltas, false)
-	count(p.run.Null, true)
-	if total == 0 {
-		return ""
-	}
-	parts := gather.Each(slices.Sorted(maps.Keys(reasons)), func(reason string) string { return fmt.Sprintf("%s %d", reason, reasons[reason]) })
-	return fmt.Sprintf("%s of %s: %s", unit.Counted(total, "burst"), unit.Thousands(total+used), strings.Join(parts, ", "))
-}
-
 // found are the failed checks for which wanted holds, by key.
 func (p *page) found(wanted func(check string) bool, key func(c result.Check) string) iter.Seq2[string, []result.Check] {
 	return insight.By(slices.DeleteFunc(slices.Clone(p.run.Checks), func(c result.Check) bool { return c.OK || !wanted(c.Check) }), key)
@@ -214,7 +183,7 @@ func (p *page) misrouted() []string {
 
 // otherCheck reports whether a check has no entry of its own.
 func otherCheck(check string) bool {
-	return !slices.Contains([]string{insight.CheckFinished, insight.CheckMeasured, insight.CheckPath}, check)
+	return !slices.Contains([]string{insight.CheckFinished, insight.CheckMeasured, insight.CheckPath, insight.CheckNull}, check)
 }
 
 // otherChecks counts the checks of each kind that found something, with the first of them.

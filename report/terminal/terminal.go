@@ -206,11 +206,11 @@ func WriteComparison(w io.Writer, c result.Comparison, t ui.Terminal) error {
 	for _, g := range insight.Groups(c) {
 		p.changes(c, g)
 	}
-	if len(c.Unpaired)+len(c.Notes) > 0 || len(comparisonWarnings(c)) > 0 {
+	if len(c.Unpaired)+len(c.Notes) > 0 || len(words.ComparisonWarnings(c)) > 0 {
 		p.title("What else to know", "")
-		p.list("only in", lonely(c))
+		p.list("only in", words.OnlyIn(c))
 		p.list("note", c.Notes)
-		p.list("warning", comparisonWarnings(c))
+		p.list("warning", words.ComparisonWarnings(c))
 	}
 	p.line()
 	style := verdictStyle(c.Verdict)
@@ -269,10 +269,7 @@ func (p *page) differences(c result.Comparison) {
 // changes prints the table of a group.
 func (p *page) changes(c result.Comparison, g insight.Group) {
 	first := g.Changes[0]
-	title := words.Load(first.Setting) + " · " + words.At(first.Placement) + " · " + first.Metric
-	if !first.Headline {
-		title += " (reported, not judged)"
-	}
+	title := words.ChangesTitle(first)
 	context := words.Context(g, c, p.arrow())
 	if ui.Columns(p.terminal.Text(title+context))+2 <= p.terminal.Width {
 		p.title(title, context)
@@ -299,7 +296,7 @@ func (p *page) comparisonLayout(t table, g insight.Group) layout {
 	interval := t.intervalColumn()
 	for i, c := range g.Changes {
 		if !insight.HasInterval(t.deltas[i]) {
-			interval.cells[i].text = fmt.Sprintf("%d and %d of %d builds", c.Old.Blocks, c.New.Blocks, c.Need)
+			interval.cells[i].text = words.ChangeInterval(c)
 		}
 	}
 	against := p.against(g.Changes[0].Baseline)
@@ -311,37 +308,6 @@ func (p *page) comparisonLayout(t table, g insight.Group) layout {
 		layout{before: head, after: []column{was, is, last[0]}, least: barLeast}, layout{before: head, after: last, least: barLeast},
 		layout{before: head, after: last}, layout{before: []column{name, moved}, after: last, least: never},
 	)
-}
-
-// lonely names the deltas that only one of the runs has, those with the same reason together.
-func lonely(c result.Comparison) []string {
-	type group struct{ in, why string }
-	var all []string
-	for g, own := range insight.By(c.Unpaired, func(u result.Unpaired) group { return group{u.In, u.Why} }) {
-		var names []string
-		for i, u := range own {
-			if i == listMost {
-				names = append(names, fmt.Sprintf("%d more", len(own)-i))
-				break
-			}
-			names = append(names, fmt.Sprintf("%s (%s, %s)", insight.Name(u.Network, u.Path), words.Load(u.Setting), words.At(u.Placement)))
-		}
-		all = append(all, fmt.Sprintf("the %s run: %s: %s", g.in, strings.Join(names, ", "), g.why))
-	}
-	return all
-}
-
-// comparisonWarnings are the warnings of the judged changes, each once.
-func comparisonWarnings(c result.Comparison) []string {
-	var all []string
-	for _, change := range insight.Judged(c) {
-		for _, w := range change.Warnings {
-			if text := insight.Name(change.Network, change.Path) + ", " + w; !slices.Contains(all, text) {
-				all = append(all, text)
-			}
-		}
-	}
-	return all
 }
 
 // WriteRepeated prints what several runs say of another one on w, which is the terminal t.

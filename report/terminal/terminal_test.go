@@ -148,6 +148,7 @@ func sample() result.Run {
 		{Network: "routed", Placement: result.CrossNode, Trials: 12, Proved: 10, Weak: []string{"no packet sample: needs CAP_NET_RAW"}},
 	}
 	run.Deltas[0].Warnings = []string{"leaving out 3 rounds whose delta is not a finite number"}
+	run.Account = &result.Account{Trials: 120, Builds: 12, Bursts: 31_626, LostBursts: map[string]int{"pressure": 426}, LeftOut: 1}
 	run.Advice = nil
 	for _, a := range insight.Advise(run, nil) {
 		run.Advice = append(run.Advice, words.Advice(a))
@@ -177,6 +178,7 @@ func oneBuild() result.Run {
 // loss is a run whose headline has no ratio.
 func loss() result.Run {
 	run := result.Run{Study: "loss", Testbed: "lab", Confidence: 0.95, Margin: 0.02, Ended: "resolved"}
+	run.Account = &result.Account{Bursts: 4_872, LostBursts: map[string]int{"pressure": 72}}
 	s := setting{"udp-stream", result.Params{Rate: 1e9}, result.CrossNode, 0}
 	s.add(&run, s.delta("host", "same", 0, 0, 0), s.delta("vxlan", "slower", 4, 5, 6))
 	for _, deltas := range [][]result.Delta{run.Deltas, run.Null} {
@@ -269,6 +271,7 @@ func TestHostileText(t *testing.T) {
 			d.Warnings, d.Excluded = []string{evil}, map[string]int{evil: 1}
 		}
 	}
+	run.Account.LostBursts = map[string]int{evil: 1}
 	for i := range run.Checks {
 		c := &run.Checks[i]
 		c.Trial, c.Expected, c.Observed = c.Trial+evil, evil, evil

@@ -18,8 +18,8 @@ const (
 	lineEvery   = 5 * time.Second
 )
 
-// Progress shows how far a run is: a bar with the time left on a terminal that a person looks at, a plain line now and
-// then elsewhere. It is made for standard error and may be called from several goroutines; Update costs next to nothing
+// Progress shows how far a run is: a bar with the time left on a terminal that a person looks at, with lines below it that are drawn again
+// with it, and a plain line now and then elsewhere. Nothing of the bar and its lines is left at the end. It is made for standard error and may be called from several goroutines; Update costs next to nothing
 // when it is too early to show anything. A nil Progress shows nothing.
 type Progress struct {
 	mu       sync.Mutex
@@ -27,7 +27,7 @@ type Progress struct {
 	terminal Terminal
 	now      func() time.Time
 	last     time.Time // of what was shown
-	drawn    bool      // a bar stands on the current line
+	drawn    int       // lines that stand there: the bar, and those below it; the cursor is in the last
 	over     bool
 }
 
@@ -39,6 +39,9 @@ type Step struct {
 	Left time.Duration
 	// Text says what is going on, in a few words; it is cut to the line.
 	Text string
+	// Below makes the lines below the bar on a terminal, at most so many and each narrower than the terminal; nil is none. It is called only
+	// when they are drawn.
+	Below func(t Terminal, most int) []string
 }
 
 // NewProgress shows progress on w, which is the terminal t.
@@ -66,8 +69,39 @@ func (p *Progress) Update(s Step) {
 		p.show(p.terminal.Text(s.line()) + "\n")
 		return
 	}
-	p.show("\r\x1b[2K" + p.terminal.bar(s))
-	p.drawn = true
+	p.draw(s)
+}
+
+// blockMost is how many lines are drawn again at most.
+const blockMost = 12
+
+// draw draws a step over what stands there, in one write.
+func (p *Progress) draw(s Step) {
+	lines := []string{p.terminal.bar(s)}
+	if s.Below != nil {
+		most := blockMost - 1
+		if h := p.terminal.Height; h > 0 {
+			most = min(most, h-2) // the line of the cursor, and one of what was there before
+		}
+		lines = append(lines, s.Below(p.terminal, max(most, 0))...)
+	}
+	p.show(p.wiped() + strings.Join(lines, "\n\r"))
+	p.drawn = len(lines)
+}
+
+// wiped is what wipes the bar and its lines off, and leaves the cursor where the bar began.
+func (p *Progress) wiped() string {
+	if p.drawn <= 1 {
+		return "\r\x1b[2K"
+	}
+	return fmt.Sprintf("\r\x1b[%dA\x1b[J", p.drawn-1)
+}
+
+// Tell prints a line where lines are shown; on a terminal the lines below the bar say the same.
+func (p *Progress) Tell(text string) {
+	if p != nil && !p.terminal.Interactive {
+		p.Note(text)
+	}
 }
 
 // Note prints a line that stays, above the bar.
@@ -92,11 +126,11 @@ func (p *Progress) Close() {
 	p.clear()
 }
 
-// clear removes the bar; the next step draws it again at once.
+// clear removes the bar and its lines; the next step draws it again at once.
 func (p *Progress) clear() {
-	if p.drawn {
-		p.show("\r\x1b[2K")
-		p.drawn, p.last = false, time.Time{}
+	if p.drawn > 0 {
+		p.show(p.wiped())
+		p.drawn, p.last = 0, time.Time{}
 	}
 }
 

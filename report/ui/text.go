@@ -259,6 +259,8 @@ type Terminal struct {
 	Interactive bool
 	// Width is the number of columns, at least 20.
 	Width int
+	// Height is the number of lines, 0 where that is not known.
+	Height int
 	// Colour says that colours may be used.
 	Colour bool
 	// Unicode says that more than ASCII may be printed.
@@ -277,8 +279,8 @@ func Detect(w io.Writer, getenv func(string) string) Terminal {
 		dumb := getenv("TERM") == "dumb"
 		t.Interactive = !dumb
 		t.Colour = !dumb && getenv("NO_COLOR") == ""
-		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
-			t.Width = width
+		if width, height, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			t.Width, t.Height = width, max(height, 0)
 		}
 	}
 	t.Width = min(max(t.Width, 20), maxWidth)

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -68,9 +69,9 @@ func TestDetectATerminal(t *testing.T) {
 		env  map[string]string
 		want Terminal
 	}{
-		"colours":  {map[string]string{"TERM": "xterm", "COLUMNS": "40"}, Terminal{Interactive: true, Width: 117, Colour: true, Unicode: true}},
-		"NO_COLOR": {map[string]string{"TERM": "xterm", "NO_COLOR": "1"}, Terminal{Interactive: true, Width: 117, Unicode: true}},
-		"dumb":     {map[string]string{"TERM": "dumb"}, Terminal{Width: 117, Unicode: true}},
+		"colours":  {map[string]string{"TERM": "xterm", "COLUMNS": "40"}, Terminal{Interactive: true, Width: 117, Height: 24, Colour: true, Unicode: true}},
+		"NO_COLOR": {map[string]string{"TERM": "xterm", "NO_COLOR": "1"}, Terminal{Interactive: true, Width: 117, Height: 24, Unicode: true}},
+		"dumb":     {map[string]string{"TERM": "dumb"}, Terminal{Width: 117, Height: 24, Unicode: true}},
 	} {
 		if diff := cmp.Diff(tc.want, Detect(file, env(tc.env))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -213,6 +214,70 @@ func TestProgressOnATerminal(t *testing.T) {
 	want := "\r\x1b[2Kvxlan failed\n\r\x1b[2K" + strings.Repeat("━", 40) + " 100%  --:-- left\r\x1b[2K" // the bar takes what the text leaves
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("after a note (-want +got):\n%s", diff)
+	}
+}
+
+// screen carries out what a progress writes, on a terminal that is high enough: it returns the lines that stand there at the end.
+func screen(t *testing.T, written string) []string {
+	t.Helper()
+	lines, at := []string{""}, 0
+	for rest := written; rest != ""; {
+		step := rest[:1]
+		var up int
+		switch {
+		case strings.HasPrefix(rest, "\x1b[2K"):
+			step, lines[at] = rest[:4], ""
+		case strings.HasPrefix(rest, "\x1b[J"):
+			step, lines = rest[:3], append(lines[:at], "")
+		case strings.HasPrefix(rest, "\x1b["):
+			if n, err := fmt.Sscanf(rest, "\x1b[%dA", &up); n != 1 || err != nil || up > at {
+				t.Fatalf("an unknown step, or one above the screen: %.20q", rest)
+			}
+			step, at = rest[:strings.Index(rest, "A")+1], at-up
+		case step == "\r":
+		case step == "\n":
+			if at++; at == len(lines) {
+				lines = append(lines, "")
+			}
+		default:
+			lines[at] += step
+		}
+		rest = rest[len(step):]
+	}
+	return lines
+}
+
+// A block is drawn again in its place, notes stay above it, and nothing of it is left at the end.
+func TestBlockOnATerminal(t *testing.T) {
+	p, out, pass := shown(Terminal{Interactive: true, Width: 60, Height: 6})
+	drawn := 0
+	step := func(lines ...string) Step {
+		return Step{Done: 0.5, Left: time.Minute, Below: func(_ Terminal, most int) []string {
+			if drawn++; most != 4 {
+				t.Errorf("room for %d lines on 6, want 4", most)
+			}
+			return lines
+		}}
+	}
+	for range 8 {
+		p.Update(step("a", "bb", "ccc"))
+		pass(100 * time.Millisecond)
+	}
+	if drawn != 3 {
+		t.Errorf("drawn %d times in 0.8 s, want 3", drawn)
+	}
+	if lines := screen(t, out.String()); len(lines) != 4 || lines[1] != "a" || lines[3] != "ccc" || !strings.Contains(lines[0], "1:00 left") {
+		t.Errorf("the screen has %q", lines)
+	}
+	p.Tell("the ranking") // which the block has
+	p.Note("vxlan failed")
+	p.Update(step("a"))
+	if lines := screen(t, out.String()); len(lines) != 3 || lines[0] != "vxlan failed" || lines[2] != "a" {
+		t.Errorf("after a note and with fewer lines the screen has %q", lines)
+	}
+	p.Close()
+	if lines := screen(t, out.String()); len(lines) != 2 || lines[0] != "vxlan failed" || lines[1] != "" {
+		t.Errorf("at the end the screen has %q", lines)
 	}
 }
 

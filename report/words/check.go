@@ -54,6 +54,8 @@ func Check(c insight.Check) result.Check {
 	case insight.CheckBusy:
 		expected, observed = "processors that no other program keeps busy", fmt.Sprintf("busy throughout: other programs took %.0f%% of the processors' "+
 			"time while nothing was measured (%d of %d builds), and no verdict is given on what that may have caused", 100*c.Share, c.N, c.Of)
+	case insight.CheckNull:
+		expected, observed = "a baseline that does not differ from its A/A control", failedNull(c)
 	case insight.CheckStep:
 		expected, observed = "one level against the baseline's", step(*c.Step)
 	case insight.CheckCarry, insight.CheckScatter, insight.CheckLeftOut, insight.CheckState:
@@ -62,6 +64,15 @@ func Check(c insight.Check) result.Check {
 		expected, observed = "services that are well", strings.Join(counts(c.Reasons, "%s (%d bursts)"), "; ")
 	}
 	return result.Check{Trial: c.Trial, Check: c.Name, Expected: expected, Observed: observed}
+}
+
+// failedNull puts a null check that failed in words.
+func failedNull(c insight.Check) string {
+	means := "take changes of that size with doubt"
+	if c.Strict {
+		means = "no delta of this setting is called different"
+	}
+	return fmt.Sprintf("%s differs from itself by %s in %s, by more than chance: %s", c.Null.Baseline, change(*c.Null), c.Null.Metric, means)
 }
 
 // lost puts a check of datagrams, or of TCP's segments, in words.

@@ -172,6 +172,57 @@ func Amount(c result.Change) string {
 	return Percent(c.Change)
 }
 
+// ChangesTitle names the setting and the metric of changes.
+func ChangesTitle(c result.Change) string {
+	title := Load(c.Setting) + " · " + At(c.Placement) + " · " + c.Metric
+	if !c.Headline {
+		title += " (reported, not judged)"
+	}
+	return title
+}
+
+// ChangeInterval is a change's interval, or how many builds it lacks for one.
+func ChangeInterval(c result.Change) string {
+	if d := insight.ChangeAsDelta(c); insight.HasInterval(d) {
+		return Interval(d)
+	}
+	return fmt.Sprintf("%d and %d of %d builds", c.Old.Blocks, c.New.Blocks, c.Need)
+}
+
+// onlyMost is how many deltas that only one run has are named.
+const onlyMost = 5
+
+// OnlyIn names the deltas that only one of the runs has, those with the same reason together.
+func OnlyIn(c result.Comparison) []string {
+	type group struct{ in, why string }
+	var all []string
+	for g, own := range insight.By(c.Unpaired, func(u result.Unpaired) group { return group{u.In, u.Why} }) {
+		var names []string
+		for i, u := range own {
+			if i == onlyMost {
+				names = append(names, fmt.Sprintf("%d more", len(own)-i))
+				break
+			}
+			names = append(names, fmt.Sprintf("%s (%s, %s)", insight.Name(u.Network, u.Path), Load(u.Setting), At(u.Placement)))
+		}
+		all = append(all, fmt.Sprintf("the %s run: %s: %s", g.in, strings.Join(names, ", "), g.why))
+	}
+	return all
+}
+
+// ComparisonWarnings are the warnings of the judged changes, each once.
+func ComparisonWarnings(c result.Comparison) []string {
+	var all []string
+	for _, change := range insight.Judged(c) {
+		for _, w := range change.Warnings {
+			if text := insight.Name(change.Network, change.Path) + ", " + w; !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
+	}
+	return all
+}
+
 // Alike says that two runs have in common what their baselines rest on: Elsewhere has nothing to say.
 func Alike(c result.Comparison) string {
 	if c.Old.OnNodes && c.New.OnNodes {

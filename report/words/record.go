@@ -115,6 +115,24 @@ func Absent(a insight.Absence) string {
 	return unit.Counted(a.Cells, "cell")
 }
 
+// LeftOut says how many bursts and trials enter no delta, and why: "" where none was left out.
+func LeftOut(a *result.Account) string {
+	if a == nil {
+		return ""
+	}
+	var all []string
+	for _, part := range []struct {
+		lost map[string]int
+		of   int
+		what string
+	}{{a.LostBursts, a.Bursts, "burst"}, {a.LostTrials, a.Trials, "trial"}} {
+		if n := gather.Sum(part.lost); n > 0 {
+			all = append(all, fmt.Sprintf("%s of %s: %s", unit.Counted(n, part.what), unit.Thousands(part.of), strings.Join(counts(part.lost, "%s %d"), ", ")))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
 // Services lists the daemons of a run with what they took at most, "" where there are none.
 func Services(all []result.Service) string {
 	parts := gather.Each(all, service)
