@@ -70,6 +70,7 @@ commit() {
 	target guest WHICH=basic
 	step lint await lint
 	step dist await dist
+	target test-dist
 	step programs await programs
 	target test-kubernetes WHICH=basic
 }
@@ -85,6 +86,7 @@ everything() {
 	target services
 	step lint await lint
 	step dist await dist
+	target test-dist
 	step programs await programs
 	target guest WHICH=inside
 	target test-kubernetes

@@ -34,6 +34,7 @@ needs() {
 		echo iperf3 iperf3
 		services
 		kubernetes
+		echo rpm rpm
 		echo nft nftables
 		echo iptables-restore iptables
 		echo ip iproute2

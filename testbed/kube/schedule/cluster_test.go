@@ -52,6 +52,9 @@ func TestManifestOnCluster(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if object.GetKind() == "Namespace" {
+				object.SetName(object.GetName() + "-new") // that of the test is there already
+			}
 			var at dynamic.ResourceInterface = client.Resource(resource)
 			if namespaced {
 				at = client.Resource(resource).Namespace(c.Namespace)

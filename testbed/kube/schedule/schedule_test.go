@@ -29,7 +29,7 @@ func usual() Options {
 func rich() Options {
 	o := usual()
 	o.Name, o.Zone, o.Text, o.Margin, o.Keep, o.StorageClass = "weekly", "Europe/Berlin", []byte("study: mine\n"), "5%", 8, "fast"
-	o.Schedule, o.Budget, o.NodeAgent = "30 3 * * 1-5", 20*time.Minute, true
+	o.Schedule, o.Budget, o.NodeAgent, o.NewNamespace = "30 3 * * 1-5", 20*time.Minute, true, true
 	return o
 }
 
@@ -85,6 +85,9 @@ func TestObjects(t *testing.T) {
 			if found[kind] == 0 {
 				t.Errorf("there is no %s", kind)
 			}
+		}
+		if (found["Namespace"] == 1) != o.NewNamespace {
+			t.Errorf("%d namespaces are part of the manifest", found["Namespace"])
 		}
 		if (found["ConfigMap"] == 1) != (o.Text != nil) {
 			t.Errorf("%d studies are part of the manifest", found["ConfigMap"])
