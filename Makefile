@@ -134,6 +134,10 @@ test-dist: ## install each file of dist/ in a root of its own, and run it there
 changelog: ## write CHANGELOG.md of the notes in changelog/ (scripts/release.sh VERSION makes a release of the unreleased ones)
 	@scripts/changelog.sh >CHANGELOG.md
 
+.PHONY: site
+site: ## the documentation as a site, in site/: it opens offline, and every link is checked
+	@scripts/site.sh
+
 .PHONY: clean
 clean: ## remove what the targets above made here (not the run folders, not the checkers in the cache)
-	rm -rf bin dist
+	rm -rf bin dist site

@@ -20,7 +20,7 @@ for release in $(printf '%s\n' [0-9]*_*/ | sort -rV); do
 		esac
 		# The title in bold, and below it the text, indented as part of the entry.
 		for note in "${notes[@]}"; do
-			sed -E "1s/^$kind: (.*)\$/\n- **\1.**/; 2d; 3,\$s/^(.+)\$/  \1/" "$note"
+			sed -E "1s/^$kind: (.*)\$/\n- **\1.**/; 2d; 3,\$s/^(.+)\$/    \1/" "$note"
 		done
 	done
 done

@@ -60,6 +60,7 @@ begin() {
 	target generated
 	background lint make --no-print-directory lint
 	background dist make --no-print-directory dist
+	background site make --no-print-directory site
 }
 
 commit() {
@@ -71,6 +72,7 @@ commit() {
 	step lint await lint
 	step dist await dist
 	target test-dist
+	step site await site
 	step programs await programs
 	target test-kubernetes WHICH=basic
 }
@@ -87,6 +89,7 @@ everything() {
 	step lint await lint
 	step dist await dist
 	target test-dist
+	step site await site
 	step programs await programs
 	target guest WHICH=inside
 	target test-kubernetes

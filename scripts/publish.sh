@@ -48,7 +48,7 @@ old=$(go list -m)
 # Sources name packages of their own as "MODULE/ROOM...", and the modules of tools are below the module.
 rooms=$(find . -mindepth 1 -maxdepth 1 -type d -not -name '.*' -printf '%f|')
 from=${old//./\\.}
-mapfile -t sources < <(find . \( -path ./.git -o -path ./bin -o -path ./dist -o -path ./runs \) -prune -o -type f \
+mapfile -t sources < <(find . \( -path ./.git -o -path ./bin -o -path ./dist -o -path ./runs -o -path ./site \) -prune -o -type f \
 	\( -name '*.go' -o -name go.mod -o -name Makefile -o -name '*.sh' -o -name '*.md' \) -print0 |
 	xargs -0 grep -lE "(^module |\"|go install |std )$from(/|\$)" || true)
 ((${#sources[@]} > 0)) || { echo "publish: no source names the module $old" >&2 && exit 1; }
