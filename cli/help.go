@@ -365,11 +365,14 @@ func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 				return usageError{fmt.Errorf("%w; did you mean %s?", err, near)}
 			}
 		}
-		takes := "arguments"
-		if len(a) > 0 {
-			takes = "other arguments than " + strings.Join(a, " ")
+		given := fmt.Sprintf("%d arguments, %s", len(a), strings.Join(a, " "))
+		switch len(a) {
+		case 0:
+			given = "no argument"
+		case 1:
+			given = "one argument, " + a[0]
 		}
-		return usageError{fmt.Errorf("%s takes %s: %s", cmd.Name(), takes, cmd.UseLine())}
+		return usageError{fmt.Errorf("you gave %s %s: call it as %s", cmd.Name(), given, cmd.UseLine())}
 	}
 }
 
