@@ -2,6 +2,7 @@ package release
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -81,7 +82,7 @@ exit %[2]d
 		"OLD=runs/a b", "NEW=runs/c", "MARGIN=5%", "NETDELTA="+program, "GITHUB_TOKEN=secret", "GITHUB_API_URL="+url, "GITHUB_REPOSITORY=me/mine",
 		"GITHUB_EVENT_PATH="+write("event.json", event), "GITHUB_OUTPUT="+filepath.Join(dir, "output"), "GITHUB_STEP_SUMMARY="+filepath.Join(dir, "summary")), more...)
 	text, err := cmd.CombinedOutput()
-	if exit, is := err.(*exec.ExitError); is {
+	if exit, is := errors.AsType[*exec.ExitError](err); is {
 		code = exit.ExitCode()
 	} else {
 		require.NoError(t, err)

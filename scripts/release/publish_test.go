@@ -2,6 +2,7 @@ package release
 
 import (
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -69,6 +70,18 @@ func in(t *testing.T, dir string, environment []string, command ...string) strin
 	return string(out)
 }
 
+// refused runs a command that must fail, and returns what it printed.
+func refused(t *testing.T, dir string, command ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		t.Errorf("%s is not refused: %s", strings.Join(command, " "), out)
+	}
+	return string(out)
+}
+
 // publish runs publish.sh in a copy of the sources.
 func publish(t *testing.T, tree string, arguments ...string) {
 	t.Helper()
@@ -126,7 +139,7 @@ func TestPublishRefuses(t *testing.T) {
 		{"forge.example/a/netdelta", "--image", "a b"}, {"forge.example/a/netdelta", "--image", "forge.example/a:1"}, {"forge.example/a/netdelta", "--releases", "ftp:x"}, {"--other", "x"},
 	} {
 		err := exec.CommandContext(t.Context(), root+"/scripts/publish.sh", arguments...).Run()
-		if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 2 {
+		if exit, is := errors.AsType[*exec.ExitError](err); !is || exit.ExitCode() != 2 {
 			t.Errorf("publish.sh %q: %v, want exit status 2", arguments, err)
 		}
 	}
