@@ -145,11 +145,11 @@ func (d dist) installed(t *testing.T, root, zsh string) {
 	}
 }
 
-// gone checks that a removed package left no file.
+// gone checks that a removed package left nothing.
 func gone(t *testing.T, root string) {
 	t.Helper()
-	require.NoError(t, filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() && strings.Contains(filepath.Base(path), "netdelta") {
+	require.NoError(t, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.Contains(filepath.Base(path), "netdelta") {
 			t.Errorf("%s is still there", path)
 		}
 		return err
