@@ -25,6 +25,13 @@ func usual() Options {
 	}
 }
 
+// deployed are the options of deploy/kubernetes/nightly.yaml.
+func deployed() Options {
+	o := usual()
+	o.Namespace, o.NewNamespace, o.Image = "netdelta", true, "registry.example.org/netdelta:VERSION"
+	return o
+}
+
 // rich are options with all that can be asked for.
 func rich() Options {
 	o := usual()
@@ -63,14 +70,14 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 }
 
 func TestGolden(t *testing.T) {
-	for name, o := range map[string]Options{"usual": usual(), "rich": rich()} {
-		golden.Check(t, filepath.Join("testdata", name+".yaml"), written(t, o))
+	for path, o := range map[string]Options{"testdata/usual.yaml": usual(), "testdata/rich.yaml": rich(), "../../../deploy/kubernetes/nightly.yaml": deployed()} {
+		golden.Check(t, filepath.FromSlash(path), written(t, o))
 	}
 }
 
 // All that a job needs is in the manifest, and in one namespace.
 func TestObjects(t *testing.T) {
-	for _, o := range []Options{usual(), rich()} {
+	for _, o := range []Options{usual(), rich(), deployed()} {
 		found := map[string]int{}
 		for _, object := range objects(t, written(t, o)) {
 			found[object.GetKind()]++
