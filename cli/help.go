@@ -75,15 +75,15 @@ func oftenUsed() []string {
 	}
 }
 
-// explain has verbs print their help by print, in place of the library's templates, and gives those with many flags one that shows all help.
+// explain has verbs print their help by print, in place of the library's templates, and gives each a flag that shows all of it.
 func (env *environment) explain(root *cobra.Command) {
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		width := min(ui.Detect(env.terminal, env.getenv).Width, helpWidth)
 		_, _ = io.WriteString(cmd.OutOrStdout(), helpText(cmd, width)) // what can't be written is said at the end
 	})
 	for _, verb := range allVerbs(root) {
-		if len(visible(verb.Flags())) > fewFlags {
-			addWhole(verb)
+		if verb.RunE != nil {
+			addWhole(verb, len(visible(verb.Flags())) > fewFlags)
 		}
 	}
 }
@@ -96,9 +96,10 @@ func allVerbs(of *cobra.Command) (all []*cobra.Command) {
 	return all
 }
 
-// addWhole gives a verb the flag that shows all of its help, whatever else the call lacks.
-func addWhole(verb *cobra.Command) {
+// addWhole gives a verb the flag that shows all of its help, whatever else the call lacks. Help names it where it does not show all.
+func addWhole(verb *cobra.Command, named bool) {
 	whole := verb.Flags().Bool(wholeFlag, false, "help with all flags")
+	verb.Flags().Lookup(wholeFlag).Hidden = !named
 	check, do := verb.Args, verb.RunE
 	verb.Args = func(cmd *cobra.Command, a []string) error {
 		if *whole || check == nil {
