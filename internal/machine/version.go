@@ -7,7 +7,7 @@ import (
 )
 
 // Release is the release that these sources are, or come after; scripts/release.sh writes it.
-const Release = "v0.1.0"
+const Release = "v0.2.0"
 
 // shortRevision is how many characters of a revision tell it from others.
 const shortRevision = 12
