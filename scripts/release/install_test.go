@@ -145,10 +145,13 @@ func (d dist) installed(t *testing.T, root, zsh string) {
 	}
 }
 
-// gone checks that a removed package left nothing.
+// gone checks that a removed package left nothing below a root.
 func gone(t *testing.T, root string) {
 	t.Helper()
-	require.NoError(t, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() && path == filepath.Join(root, "var") {
+			return fs.SkipDir // what the package manager remembers
+		}
 		if err == nil && strings.Contains(filepath.Base(path), "netdelta") {
 			t.Errorf("%s is still there", path)
 		}
@@ -169,7 +172,7 @@ func TestInstallDeb(t *testing.T) {
 	asRoot(t, append(dpkg, "--install", d.own(".deb"))...)
 	d.installed(t, root, "usr/share/zsh/vendor-completions/_netdelta")
 	asRoot(t, append(dpkg, "--purge", "netdelta")...)
-	gone(t, filepath.Join(root, "usr"))
+	gone(t, root)
 }
 
 // TestInstallRPM installs the package for Fedora in an empty root, with nothing that it could depend on, and removes it.
@@ -182,7 +185,7 @@ func TestInstallRPM(t *testing.T) {
 	asRoot(t, append(rpm, "--install", "--nosignature", d.own(".rpm"))...)
 	d.installed(t, root, "usr/share/zsh/site-functions/_netdelta")
 	asRoot(t, append(rpm, "--erase", "netdelta")...)
-	gone(t, filepath.Join(root, "usr"))
+	gone(t, root)
 }
 
 // TestInstallImage unpacks the image into an empty root, and runs it as its user, who has no rights.
