@@ -1,6 +1,7 @@
 package repotest
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"regexp"
@@ -75,7 +76,7 @@ func TestChangelogIsRendered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(got) != string(want) {
+	if !bytes.Equal(got, want) {
 		t.Error("CHANGELOG.md is not what the notes of changelog/ say: make changelog writes it")
 	}
 	newest := regexp.MustCompile(`(?m)^## (\S+) \(`).FindSubmatch(want)
