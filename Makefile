@@ -123,9 +123,21 @@ fuzz: ## run each fuzz target for FUZZ_TIME
 	@scripts/fuzz.sh $(FUZZ_TIME)
 
 .PHONY: dist
-dist: ## archives for linux/amd64 and linux/arm64, with checksums and a bill of materials, in dist/
+dist: ## the release, in dist/: archives, packages, the image, manifests, checksums, bills of materials, provenance
 	@scripts/dist.sh
+
+.PHONY: test-dist
+test-dist: ## install each file of dist/ in a root of its own, and run it there
+	NETDELTA_DIST=$(CURDIR)/dist $(GO) test -vet=off -count=1 -v -run 'TestInstall|TestRelease$$|TestProcessors' ./scripts/release
+
+.PHONY: changelog
+changelog: ## write CHANGELOG.md of the notes in changelog/ (scripts/release.sh VERSION makes a release of the unreleased ones)
+	@scripts/changelog.sh >CHANGELOG.md
+
+.PHONY: site
+site: ## the documentation as a site, in site/: it opens offline, and every link is checked
+	@scripts/site.sh
 
 .PHONY: clean
 clean: ## remove what the targets above made here (not the run folders, not the checkers in the cache)
-	rm -rf bin dist
+	rm -rf bin dist site

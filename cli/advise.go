@@ -30,7 +30,7 @@ func newAdviseCommand(env *environment) *cobra.Command {
 	var request requestFlags
 	cmd := &cobra.Command{
 		Use:   "advise [DIR]",
-		Short: "Say what to change: the doctor, a short run, and ranked opportunities with their gain",
+		Short: "Say what to change: the doctor, a short run, changes by gain",
 		Long: `Say what to change, and how: the largest gain first, each with its interval, the commands and the risk. With a run folder it says what
 that run speaks for. Without one, the doctor looks at the testbed first, and a short run measures the networks that it can have there.
 

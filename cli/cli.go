@@ -183,11 +183,15 @@ EXIT STATUS
 		newVMCommand(env),
 		newGuestExactCommand(env),
 		newGuestRunCommand(env),
+		newVersionCommand(env),
 		newManCommand(),
 	)
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {
 		env.complete(cmd)
 	}
+	showExamples(root)
 	env.explain(root)
 	for _, v := range program.Verbs(env.in, env.terminal, env.workloads) {
 		root.AddCommand(newSentCommand(v))
@@ -197,6 +201,22 @@ EXIT STATUS
 		Run: func(ctx context.Context, args []string) error { return kube.RunPlugin(ctx, args, os.Stdin, os.Stdout) },
 	}))
 	return root
+}
+
+// showExamples gives the verbs of the library the examples that all others have.
+func showExamples(root *cobra.Command) {
+	for path, example := range map[string]string{
+		"help":                  "  netdelta help run\n  netdelta help lab up",
+		"completion":            "  source <(netdelta completion bash)\n  netdelta completion fish | source",
+		"completion bash":       "  netdelta completion bash >/usr/share/bash-completion/completions/netdelta",
+		"completion zsh":        "  netdelta completion zsh >/usr/share/zsh/site-functions/_netdelta",
+		"completion fish":       "  netdelta completion fish >~/.config/fish/completions/netdelta.fish",
+		"completion powershell": "  netdelta completion powershell | Out-String | Invoke-Expression",
+	} {
+		if verb, _, err := root.Find(strings.Fields(path)); err == nil {
+			verb.Example = example
+		}
+	}
 }
 
 // newSentCommand is a hidden verb for what netdelta does where it was sent to.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,8 +52,13 @@ func newDoctorCommand(env *environment) *cobra.Command {
 	var o doctorOptions
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what this machine, the guest or a cluster can and can't run, and the fix",
-		Args:  args(cobra.NoArgs),
+		Short: "Say what this machine or a cluster can't run, and the fix",
+		Example: `  netdelta doctor
+  netdelta doctor --guest
+  netdelta doctor --testbed kubernetes
+  netdelta doctor --testbed kubernetes --rbac | kubectl apply -f -
+  netdelta doctor --testbed ssh --nodes ssh:root@a,ssh:root@b`,
+		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if o.testbed, err = onWhatIf(cmd.Flags(), o.testbed, o.whatIf); err != nil {
@@ -111,9 +117,11 @@ func (env *environment) tell(findings []finding, o doctorOptions) error {
 	return env.printFindings(findings)
 }
 
-// printFindings prints what was found, to the terminal's width. A fix that several in a row have stands below the last of them.
+// printFindings prints what was found, to the terminal's width: first what is wrong, then what is well. A fix that several in a row have
+// stands below the last of them.
 func (env *environment) printFindings(findings []finding) error {
 	findings = together(findings)
+	slices.SortStableFunc(findings, func(a, b finding) int { return cmp.Compare(order(a), order(b)) })
 	column := 0
 	for _, f := range findings {
 		column = max(column, min(len(f.Topic), topicWidth))
@@ -132,6 +140,14 @@ func (env *environment) printFindings(findings []finding) error {
 			hang(out, mark+"  "+f.Topic, column+6, lines)
 		}
 	})
+}
+
+// order is where a finding stands: before those that are well.
+func order(f finding) int {
+	if f.OK {
+		return 1
+	}
+	return 0
 }
 
 // topicWidth is how wide the column of topics is at most: the text of a longer one stands below it.

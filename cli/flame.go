@@ -40,7 +40,7 @@ func newFlameCommand(env *environment) *cobra.Command {
 	var o flameOptions
 	cmd := &cobra.Command{
 		Use:   "flame",
-		Short: "Show where the processors' time goes under a network, or what another network adds",
+		Short: "Show where a network spends processor time, or what another adds",
 		Long: `Profile the whole testbed while a workload runs: kernel and programs, pod by pod, with soft interrupts and idle time. The
 profile is taken in bursts of its own, which are not timed. It is written as a flame graph (flame.html, one file that opens
 offline), for 'go tool pprof' (NETWORK.pb.gz) and as folded stacks (NETWORK.folded). With --vs the graph shows the

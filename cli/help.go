@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +29,10 @@ const (
 	flagColumn = 28
 	// fewFlags are not put into groups.
 	fewFlags = 14
+	// helpLines are how many lines help has at most: two screens of 24. What has more shows what is often used, and names the rest.
+	helpLines = 48
+	// wholeFlag is the flag that shows all of such help.
+	wholeFlag = "help-all"
 )
 
 // helpGroup is a title with the flags, or verbs, below it.
@@ -40,7 +46,7 @@ func verbGroups() []helpGroup {
 	return []helpGroup{
 		{"Measure", []string{"run", "advise", "hops", "flame", "fleet", "pairs", "policies"}},
 		{"Read what was measured", []string{"show", "report", "compare", "serve", "import"}},
-		{"Prepare, and clean up", []string{"doctor", "list", "lab", "vm", "image", "kube", "cleanup", "completion", "help"}},
+		{"Prepare, and clean up", []string{"doctor", "list", "lab", "vm", "image", "kube", "cleanup", "version", "completion", "help"}},
 	}
 }
 
@@ -57,25 +63,120 @@ func flagGroups() []helpGroup {
 		{"Where", []string{"testbed", nodesFlag, "nic", "sudo", dockerFlag, whatIfFlag}},
 		{"On a cluster", clusterFlagNames()},
 		{"What is looked at besides", []string{"hops", "explain-outliers", "flame", "metrics-listen"}},
-		{"What comes of it", []string{"out", "resume", "dry-run", "fail-if", "format", "json", "verbose", "quiet", trustFlag, "help"}},
+		{"What comes of it", []string{"out", "resume", "dry-run", "fail-if", "format", "json", "verbose", "quiet", trustFlag, "help", wholeFlag}},
 	}
 }
 
-// explain has verbs print their help by print, in place of the library's templates.
+// oftenUsed are the flags that help shows where it can't show all.
+func oftenUsed() []string {
+	return []string{
+		"networks", "workloads", "workload", "clients", "factor", "placement", "time-budget", "testbed", "base-image", "network", "vs", "study", "schedule",
+		"out", "resume", "dry-run", "fail-if", "json", "verbose", wholeFlag,
+	}
+}
+
+// explain has verbs print their help by print, in place of the library's templates, and gives each a flag that shows all of it.
 func (env *environment) explain(root *cobra.Command) {
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		out := cmd.OutOrStdout()
 		width := min(ui.Detect(env.terminal, env.getenv).Width, helpWidth)
-		_ = ui.Print(out, "help", func(t ui.Text) { printHelp(t, cmd, width) }) // what can't be written is said at the end
+		_, _ = io.WriteString(cmd.OutOrStdout(), helpText(cmd, width)) // what can't be written is said at the end
 	})
+	for _, verb := range allVerbs(root) {
+		if verb.RunE != nil {
+			addWhole(verb, len(visible(verb.Flags())) > fewFlags)
+		}
+	}
+}
+
+// allVerbs are the verbs below a verb.
+func allVerbs(of *cobra.Command) (all []*cobra.Command) {
+	for _, c := range of.Commands() {
+		all = append(append(all, c), allVerbs(c)...)
+	}
+	return all
+}
+
+// addWhole gives a verb the flag that shows all of its help, whatever else the call lacks. Help names it where it does not show all.
+func addWhole(verb *cobra.Command, named bool) {
+	whole := verb.Flags().Bool(wholeFlag, false, "help with all flags")
+	verb.Flags().Lookup(wholeFlag).Hidden = !named
+	check, do := verb.Args, verb.RunE
+	verb.Args = func(cmd *cobra.Command, a []string) error {
+		if *whole || check == nil {
+			return nil
+		}
+		return check(cmd, a)
+	}
+	verb.RunE = func(cmd *cobra.Command, a []string) error {
+		if *whole {
+			return cmd.Help()
+		}
+		return do(cmd, a)
+	}
+}
+
+// helpText is the help of a verb: all of it where that is asked for, or fits two screens.
+func helpText(cmd *cobra.Command, width int) string {
+	var whole, short strings.Builder
+	_ = ui.Print(&whole, "help", func(t ui.Text) { printHelp(t, cmd, width) }) // memory takes all
+	wanted := cmd.Flags().Lookup(wholeFlag)
+	if wanted == nil || wanted.Value.String() == "true" || strings.Count(whole.String(), "\n") <= helpLines {
+		return whole.String()
+	}
+	_ = ui.Print(&short, "help", func(t ui.Text) { printShort(t, cmd, width) })
+	return short.String()
+}
+
+// printShort prints the first paragraph of what a verb does, the flags that are often used, and the names of the others.
+func printShort(out ui.Text, cmd *cobra.Command, width int) {
+	about, _, _ := strings.Cut(cmp.Or(cmd.Long, cmd.Short), "\n\n")
+	for _, l := range filled(about, width) {
+		out.Put("%s\n", l)
+	}
+	printUsage(out, cmd)
+	known := visible(cmd.LocalFlags())
+	often := gather.Where(oftenUsed(), func(name string) bool { return known[name] != nil })
+	out.Put("\nOften used:\n")
+	printEntries(out, often, known, width)
+	rest := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(name string) bool { return name == "help" || slices.Contains(often, name) })
+	out.Put("\nFurther flags, which --%s explains, with the exit status:\n", wholeFlag)
+	for _, g := range grouped(flagGroups(), rest) {
+		if len(g.names) > 0 {
+			names := gather.Each(g.names, func(n string) string { return "--" + n })
+			hang(out, "  "+g.title, indexColumn, ui.Wrap(strings.Join(names, " "), width-indexColumn))
+		}
+	}
+}
+
+// indexColumn is where the names of flags begin that are not explained.
+const indexColumn = 29
+
+// visible are the flags that are not hidden, by name.
+func visible(flags *pflag.FlagSet) map[string]*pflag.Flag {
+	all := map[string]*pflag.Flag{}
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			all[f.Name] = f
+		}
+	})
+	return all
 }
 
 // printHelp prints what a verb does and takes.
 func printHelp(out ui.Text, cmd *cobra.Command, width int) {
-	text := cmp.Or(cmd.Long, cmd.Short)
-	for _, l := range filled(text, width) {
+	for _, l := range filled(cmp.Or(cmd.Long, cmd.Short), width) {
 		out.Put("%s\n", l)
 	}
+	printUsage(out, cmd)
+	printVerbs(out, cmd, width)
+	printFlags(out, cmd.LocalFlags(), width)
+	if cmd.HasAvailableSubCommands() {
+		out.Put("\n%s VERB --help explains a verb.\n", cmd.CommandPath())
+	}
+}
+
+// printUsage prints how a verb is called.
+func printUsage(out ui.Text, cmd *cobra.Command) {
 	out.Put("\nUsage:\n")
 	if cmd.Runnable() {
 		out.Put("  %s\n", cmd.UseLine())
@@ -85,11 +186,6 @@ func printHelp(out ui.Text, cmd *cobra.Command, width int) {
 	}
 	if cmd.HasExample() {
 		out.Put("\nExamples:\n%s\n", cmd.Example)
-	}
-	printVerbs(out, cmd, width)
-	printFlags(out, cmd.LocalFlags(), width)
-	if cmd.HasAvailableSubCommands() {
-		out.Put("\n%s VERB --help explains a verb.\n", cmd.CommandPath())
 	}
 }
 
@@ -119,31 +215,34 @@ func printVerbs(out ui.Text, cmd *cobra.Command, width int) {
 
 // printFlags prints the flags of a verb, in groups where they are many.
 func printFlags(out ui.Text, flags *pflag.FlagSet, width int) {
-	known := map[string]*pflag.Flag{}
-	var names []string
-	flags.VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			known[f.Name], names = f, append(names, f.Name)
-		}
-	})
-	groups := []helpGroup{{"Flags", names}}
-	if len(names) > fewFlags {
-		groups = grouped(flagGroups(), names)
+	known := visible(flags)
+	names := slices.Sorted(maps.Keys(known))
+	if len(names) == 0 {
+		return
 	}
+	if len(names) <= fewFlags {
+		out.Put("\nFlags:\n")
+		printEntries(out, names, known, width)
+		return
+	}
+	for _, g := range grouped(flagGroups(), names) {
+		if len(g.names) > 0 {
+			out.Put("\n%s:\n", g.title)
+			printEntries(out, g.names, known, width)
+		}
+	}
+}
+
+// printEntries prints flags, with what each is for.
+func printEntries(out ui.Text, names []string, known map[string]*pflag.Flag, width int) {
 	column := 0
 	for _, n := range names {
 		if w := len(flagName(known[n])); w < flagColumn-2 {
 			column = max(column, w+2)
 		}
 	}
-	for _, g := range groups {
-		if len(g.names) == 0 {
-			continue
-		}
-		out.Put("\n%s:\n", g.title)
-		for _, n := range g.names {
-			printEntry(out, flagName(known[n]), flagText(known[n]), column, width)
-		}
+	for _, n := range names {
+		printEntry(out, flagName(known[n]), flagText(known[n]), column, width)
 	}
 }
 
@@ -267,11 +366,14 @@ func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 				return usageError{fmt.Errorf("%w; did you mean %s?", err, near)}
 			}
 		}
-		takes := "arguments"
-		if len(a) > 0 {
-			takes = "other arguments than " + strings.Join(a, " ")
+		given := fmt.Sprintf("%d arguments, %s", len(a), strings.Join(a, " "))
+		switch len(a) {
+		case 0:
+			given = "no argument"
+		case 1:
+			given = "one argument, " + a[0]
 		}
-		return usageError{fmt.Errorf("%s takes %s: %s", cmd.Name(), takes, cmd.UseLine())}
+		return usageError{fmt.Errorf("you gave %s %s: call it as %s", cmd.Name(), given, cmd.UseLine())}
 	}
 }
 

@@ -25,9 +25,11 @@ import (
 func newKubeCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kube",
-		Short: "Measure a cluster night after night: a schedule for it, and what it runs",
-		Args:  args(cobra.NoArgs),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Short: "Measure a cluster each night: a schedule, and what it runs",
+		Example: `  netdelta kube schedule --image registry.example.org/netdelta:1 --namespace netdelta | kubectl apply -f -
+  netdelta kube nightly latency --runs runs/nightly -- --image registry.example.org/netdelta:1`,
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newScheduleCommand(env), newNightlyCommand(env))
 	return cmd
@@ -59,6 +61,7 @@ EXIT STATUS
 	f := cmd.Flags()
 	f.StringVar(&o.Image, "image", "", "image that holds netdelta, as nodes pull it")
 	f.StringVar(&o.Namespace, "namespace", "", "namespace that all is in, and that pods are measured in")
+	f.BoolVar(&o.NewNamespace, "new-namespace", false, "make the namespace, too")
 	f.StringVar(&o.Name, "name", "netdelta", "name of the objects, so that a namespace can have several schedules")
 	f.StringVar(&o.Schedule, "schedule", "0 2 * * *", "when, in the five fields of cron")
 	f.StringVar(&o.Zone, "time-zone", "", "time zone of the schedule, such as Europe/Berlin (default: the cluster controllers' zone)")
@@ -244,7 +247,7 @@ func newImageCommand(env *environment) *cobra.Command {
 	var o imageOptions
 	cmd := &cobra.Command{
 		Use:   "image",
-		Short: "Make a container image of this program, for clusters; no container engine is needed",
+		Short: "Make a container image of this program, for clusters",
 		Long: `Make a container image of this program: one static binary at ` + oci.Entrypoint + `, run by a user without rights. The archive is an
 OCI layout and a docker archive in one, which ctr images import, docker load, podman load and kind load image-archive take.
 The same program gives the same image, so that its digest says what runs.

@@ -39,7 +39,7 @@ namespaces.`,
 		RunE: list,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	listing := &cobra.Command{Use: "list", Short: "List the labs that are up", Args: args(cobra.NoArgs), RunE: list}
+	listing := &cobra.Command{Use: "list", Short: "List the labs that are up", Example: "  netdelta lab list --json", Args: args(cobra.NoArgs), RunE: list}
 	listing.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	cmd.AddCommand(
 		newLabUpCommand(env), newLabExecCommand(env), newLabSwapCommand(env), listing, newLabDownCommand(env), newLabHoldCommand(env),
@@ -159,6 +159,8 @@ func newLabDownCommand(env *environment) *cobra.Command {
 		Short: "Take a lab down, with all that runs in it",
 		Long: `Take a lab down, with all that runs in its pods. Without --name it is the only lab that is up. A lab that is down already is
 no error, and one whose process hangs is removed by force.`,
+		Example: `  netdelta lab down
+  netdelta lab down --all`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if all && name != "" {
@@ -216,6 +218,8 @@ func newLabSwapCommand(env *environment) *cobra.Command {
 		Short: "Replace the network of a lab under what runs in its pods",
 		Long: `Replace the network of a lab. Pods keep their addresses, processes and open connections; nodes are made anew, and what runs
 in them loses its devices. A lab that came up with pods in their nodes' namespaces (network host) can't do it.`,
+		Example: `  netdelta lab swap bridge
+  netdelta lab swap vxlan --name slow`,
 		Args:              args(cobra.ExactArgs(1)),
 		ValidArgsFunction: completeNetworks,
 		RunE: func(cmd *cobra.Command, a []string) error {

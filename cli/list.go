@@ -51,8 +51,11 @@ func newListCommand(env *environment) *cobra.Command {
 	names := gather.Each(topics(), func(t topic) string { return t.name })
 	var asJSON, verbose bool
 	cmd := &cobra.Command{
-		Use:       "list [" + strings.Join(names, "|") + "]",
-		Short:     "List what netdelta knows: one line each, with who uses it and where it runs here",
+		Use:   "list [" + strings.Join(names, "|") + "]",
+		Short: "List what netdelta knows, who uses it and where it runs here",
+		Example: `  netdelta list
+  netdelta list networks
+  netdelta list workloads --json`,
 		Args:      args(cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs)),
 		ValidArgs: names,
 		RunE: func(cmd *cobra.Command, a []string) error {

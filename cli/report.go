@@ -152,7 +152,7 @@ func newReportCommand(env *environment) *cobra.Command {
 	var o reportOptions
 	cmd := &cobra.Command{
 		Use:   "report [DIR]",
-		Short: "Write the report of a run folder: HTML, Markdown, CSV, Parquet, metrics, JUnit, or for benchstat",
+		Short: "Write the report of a run folder: HTML, Markdown, CSV, Parquet ...",
 		Long: `Write the figures of a run folder (default: the latest run) for other readers and other programs, computed from its journal.
 
 FORMATS

@@ -78,8 +78,10 @@ func newRunCommand(env *environment) *cobra.Command {
 		Short: "Run a study and print what each network costs against the baseline",
 		Long: `Run a study (a built-in one, default ` + studies.Default + `, or a file) and print what each network costs against the baseline.
 Progress goes to standard error, results to standard output. The run folder keeps every finished trial: a run that was
-killed goes on with --resume. A run in a lab that has 30 s or more looks closer at its best and its worst network at the end, for
-four seconds in which nothing is timed: at which hop, and in which functions, the time goes.
+killed goes on with --resume.
+
+A run in a lab that has 30 s or more looks closer at its best and its worst network at the end, for four seconds in which nothing
+is timed: at which hop, and in which functions, the time goes.
 
 EXIT STATUS
   0    done
@@ -90,8 +92,9 @@ EXIT STATUS
   130  interrupted; what was measured is kept and shown`,
 		Example: `  netdelta run
   netdelta run latency --time-budget 15m
-  netdelta run --networks host,bridge,vxlan --workloads tcp-rr --placement cross-node
-  netdelta run mystudy.yaml --out runs/mine`,
+  netdelta run --networks host,bridge,vxlan --workloads tcp-rr
+  netdelta run mystudy.yaml --out runs/mine
+  netdelta run --testbed kubernetes --base-image busybox`,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			name := studies.Default

@@ -28,7 +28,7 @@ func newFleetCommand(env *environment) *cobra.Command {
 	var o fleetOptions
 	cmd := &cobra.Command{
 		Use:   "fleet",
-		Short: "Measure networks under many clients that fire at the same time",
+		Short: "Measure networks under many clients that begin at the same time",
 		Long: `Have many clients, each in a pod of its own, fire together from a common instant on, and print what they measured as one: the
 total rate, the latencies of all transactions together, how fairly the network served them, and the slowest client. Networks
 stand side by side and fire in turn; the first is what the others are held against.
@@ -80,7 +80,7 @@ func newPairsCommand(env *environment) *cobra.Command {
 	var o pairsOptions
 	cmd := &cobra.Command{
 		Use:   "pairs",
-		Short: "Measure every pair of nodes against each other, and find the odd node",
+		Short: "Measure every pair of nodes, and find the odd node",
 		Long: `Measure from each node to each other node, one pair at a time in rounds of random order, and take the matrix apart into what each
 node adds as client and as server (Tukey's median polish). A node is called odd when it is slower or faster than the others,
 with its interval over builds, and by more than they differ among themselves.
@@ -130,7 +130,7 @@ func newPoliciesCommand(env *environment) *cobra.Command {
 	o := policies.Config{Log: env.log}
 	cmd := &cobra.Command{
 		Use:   "policies",
-		Short: "Measure how long a NetworkPolicy of a cluster takes to have an effect",
+		Short: "Measure how soon a cluster's NetworkPolicies have an effect",
 		Long: `Make and delete a NetworkPolicy that closes a server to its client, and measure with packets from the client how long it takes
 from the request to the API server until they are refused, and until they pass again. Client and server are pods on two nodes.
 How long the API server took to answer the request is printed too: it is part of that time. Each packet is sent from a socket of its own, so that none passes as part of a connection that was let in before.

@@ -31,6 +31,9 @@ func newVMCommand(env *environment) *cobra.Command {
 		Short: "Build and boot the guest that has every kind of link",
 		Long: `The guest is a virtual machine with the distribution's own kernel, which has every kind of link, and QEMU. It is built once, in
 netdelta/vm of your cache folder; nothing is installed, and it needs no rights. Guests reach no network of this machine.`,
+		Example: `  netdelta vm build
+  netdelta run --testbed vm
+  netdelta vm exec -- sh -c 'ip link; dmesg | tail'`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -50,7 +53,9 @@ func newVMBuildCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build the guest's image, or say which there is",
-		Args:  args(cobra.NoArgs),
+		Example: `  netdelta vm build
+  netdelta vm build --refresh`,
+		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			i, err := env.buildImage(cmd.Context(), refresh)
 			if err != nil {
@@ -68,7 +73,9 @@ func newVMShowCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Say which guest is built, of what, and whether it is whole",
-		Args:  args(cobra.NoArgs),
+		Example: `  netdelta vm show
+  netdelta vm show --json`,
+		Args: args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			i, err := image.Open(image.Options{})
 			if errors.Is(err, fs.ErrNotExist) {
@@ -97,9 +104,10 @@ func (env *environment) printImage(i image.Image) error {
 
 func newVMRemoveCommand(env *environment) *cobra.Command {
 	return &cobra.Command{
-		Use:   "remove",
-		Short: "Remove all built guests",
-		Args:  args(cobra.NoArgs),
+		Use:     "remove",
+		Short:   "Remove all built guests",
+		Example: "  netdelta vm remove",
+		Args:    args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := image.Remove(cmd.Context(), image.Options{})
 			if err != nil {

@@ -60,6 +60,7 @@ begin() {
 	target generated
 	background lint make --no-print-directory lint
 	background dist make --no-print-directory dist
+	background site make --no-print-directory site
 }
 
 commit() {
@@ -70,6 +71,8 @@ commit() {
 	target guest WHICH=basic
 	step lint await lint
 	step dist await dist
+	target test-dist
+	step site await site
 	step programs await programs
 	target test-kubernetes WHICH=basic
 }
@@ -85,6 +88,8 @@ everything() {
 	target services
 	step lint await lint
 	step dist await dist
+	target test-dist
+	step site await site
 	step programs await programs
 	target guest WHICH=inside
 	target test-kubernetes

@@ -4,7 +4,7 @@
 #
 #   run    the program: nothing but the Go toolchain
 #   test   compared tools, the daemons and clients of real workloads, the compiler of the race detector, the tools that look at a
-#          namespace from outside, and a browser
+#          namespace from outside, a browser, and what installs packages and makes the site
 #   bench  the same
 #   all    everything
 #
@@ -34,6 +34,10 @@ needs() {
 		echo iperf3 iperf3
 		services
 		kubernetes
+		echo rpm rpm
+		echo curl curl
+		echo jq jq
+		echo python3 python3 python3-venv
 		echo nft nftables
 		echo iptables-restore iptables
 		echo ip iproute2

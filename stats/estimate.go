@@ -123,7 +123,7 @@ var (
 // Each of these is a burst less a burst, symmetric about the truth however skewed the noise, so trimming is fair.
 // The deltas themselves are not symmetric, since the baseline in them is a mean of two bursts: a trimmed mean or a
 // median of deltas misses the truth by the same amount in every build, and no number of builds shows it.
-// docs/statistics.md has the simulations.
+// docs/adr/0056-estimators-chosen-by-simulation.md has the simulations.
 //
 // Bursts that were disturbed must be left out beforehand, on evidence other than their value.
 func Compare(builds []Build, o Options) Estimate {

@@ -82,7 +82,7 @@ func (e Estimate) within(margin float64) bool { return e.Low >= -margin && e.Hig
 // A null check that misses zero by more than its interval explains has found an error that no number of builds averages out,
 // such as a set-up that keeps a bad place in memory throughout; the deltas hold the same kind of error, and their intervals don't
 // show it. How far a null check reaches is its center and two standard errors; the center or the error alone would not
-// cover it (docs/statistics.md). The floor is the median reach over the run, since one control of few builds knows little of its own
+// cover it (docs/adr/0056). The floor is the median reach over the run, since one control of few builds knows little of its own
 // setting and nothing of others. Where a setting's own null check excludes no difference, that setting has its own reach.
 //
 // Without a null check of at least two builds it is infinite.
@@ -170,7 +170,7 @@ const FirstLook = 6
 //     delta exceeds the floor;
 //   - the half width is at most a quarter of the margin: what is still open then is as good as at the margin.
 //
-// The little bias that is left is paid for by Options.Sequential. docs/statistics.md has the simulations.
+// The little bias that is left is paid for by Options.Sequential. docs/adr/0056 has the simulations.
 func Resolved(e Estimate, family int, floor float64, o Options) bool {
 	o, _ = o.filled()
 	if !e.valid() || e.Builds < FirstLook {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -67,27 +66,6 @@ func Describe(version string) (result.Environment, error) {
 		e.Memory = unit.Bytes(*mem.MemTotalBytes)
 	}
 	return e, nil
-}
-
-// Version is this program's version: of the module when it was installed by version, else of its source revision.
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	return version(info)
-}
-
-func version(info *debug.BuildInfo) string {
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value[:min(12, len(s.Value))]
-		}
-	}
-	return "devel"
 }
 
 // AllowedCPUs are the processors that this process may run on, in ascending order.

@@ -26,7 +26,7 @@ func TestProgramOfAnotherBuild(t *testing.T) {
 		}
 	}
 	err := ofThisBuild(filepath.Join(dir, "older"))
-	if err == nil || !strings.Contains(err.Error(), "is version v0.0.0-") || !strings.Contains(err.Error(), "this program is "+Version()) {
+	if err == nil || !strings.Contains(err.Error(), "is version "+Release+"+") || !strings.Contains(err.Error(), "this program is "+Version()) {
 		t.Errorf("got %v", err)
 	}
 	self, err := os.Executable()

@@ -39,8 +39,8 @@ func ofThisBuild(path string) error {
 	if err != nil {
 		return fmt.Errorf("look at %s, which is sent to where workloads run: %w; make build builds it anew", path, err)
 	}
-	if here, ok := debug.ReadBuildInfo(); ok && version(there) != version(here) {
-		return fmt.Errorf("%s is version %s and this program is %s: build both anew, or remove it", path, version(there), version(here))
+	if here, ok := debug.ReadBuildInfo(); ok && VersionOf(there) != VersionOf(here) {
+		return fmt.Errorf("%s is version %s and this program is %s: build both anew, or remove it", path, VersionOf(there), VersionOf(here))
 	}
 	return nil
 }

@@ -1,9 +1,14 @@
 package repotest
 
 import (
+	"bytes"
+	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
+
+	"netdelta/internal/machine"
 )
 
 // An entry is changelog/unreleased/NAME.md or changelog/VERSION/NAME.md: one line "Kind: what changed", an empty line, then
@@ -58,5 +63,24 @@ func TestFaults(t *testing.T) {
 		if got := faults(entry); len(got) != want {
 			t.Errorf("%.40q has %d faults %q, want %d", entry, len(got), got, want)
 		}
+	}
+}
+
+// TestChangelogIsRendered: CHANGELOG.md is what the notes say, and its newest release is the program's.
+func TestChangelogIsRendered(t *testing.T) {
+	got, err := os.ReadFile(root + "/CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := exec.CommandContext(t.Context(), root+"/scripts/changelog.sh").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("CHANGELOG.md is not what the notes of changelog/ say: make changelog writes it")
+	}
+	newest := regexp.MustCompile(`(?m)^## (\S+) \(`).FindSubmatch(want)
+	if newest == nil || "v"+string(newest[1]) != machine.Release {
+		t.Errorf("the newest release of the change log is %s, and the program's is %s: scripts/release.sh sets both", newest, machine.Release)
 	}
 }

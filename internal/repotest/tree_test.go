@@ -16,7 +16,7 @@ import (
 const root = "../.."
 
 // outside are folders at the root that are made, not kept; see .gitignore.
-var outside = []string{".git", "bin", "dist", "runs"}
+var outside = []string{".git", "bin", "dist", "runs", "site"}
 
 // file is one file of the repository.
 type file struct {

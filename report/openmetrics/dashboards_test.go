@@ -209,7 +209,9 @@ func TestDashboardsInPrometheus(t *testing.T) {
 		if err != nil {
 			return 0, err
 		}
-		var said struct{ Data struct{ Result []json.RawMessage } }
+		var said struct {
+			Data struct{ Result []json.RawMessage }
+		}
 		err = json.Unmarshal(answer, &said)
 		return len(said.Data.Result), err
 	}

@@ -1,4 +1,4 @@
-// Command power prints the tables of docs/statistics.md from simulation: coverage of the intervals, false claims, few builds,
+// Command power prints the tables of docs/adr/0056-estimators-chosen-by-simulation.md from simulation: coverage of the intervals, false claims, few builds,
 // the stopping rule, power against measuring time, ranks, and machines with a state. It measures nothing and needs no network.
 package main
 

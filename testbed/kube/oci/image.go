@@ -21,6 +21,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"netdelta/internal/machine"
 )
 
 // What an image runs, and its user. The user is the one that images without any account use by custom: it is not root, and has a
@@ -186,7 +188,7 @@ type Program struct {
 	Path string
 	// Arch is the processor it runs on, as images name it: "amd64", "arm64".
 	Arch string
-	// Version and Revision are what the toolchain wrote into it; "" where it wrote none.
+	// Version is netdelta's, by machine.VersionOf. Revision is what the toolchain wrote into it; "" where it wrote none.
 	Version, Revision string
 	// Built is the time of the revision; the zero time where it is not known.
 	Built time.Time
@@ -249,9 +251,7 @@ func needs(file *elf.File) (string, error) {
 
 // describe adds what the toolchain wrote into the program.
 func (p Program) describe(info *debug.BuildInfo) Program {
-	if v := info.Main.Version; v != "(devel)" {
-		p.Version = v
-	}
+	p.Version = machine.VersionOf(info)
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":

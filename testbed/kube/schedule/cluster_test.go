@@ -45,12 +45,15 @@ func TestManifestOnCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	strict := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
-	for _, o := range []Options{usual(), rich()} {
+	for _, o := range []Options{usual(), rich(), deployed()} {
 		o.Namespace = c.Namespace
 		for _, object := range objects(t, written(t, o)) {
 			resource, namespaced, err := c.API.Find(t.Context(), object.GroupVersionKind())
 			if err != nil {
 				t.Fatal(err)
+			}
+			if object.GetKind() == "Namespace" {
+				object.SetName(object.GetName() + "-new") // that of the test is there already
 			}
 			var at dynamic.ResourceInterface = client.Resource(resource)
 			if namespaced {

@@ -45,6 +45,8 @@ type Options struct {
 	Name string
 	// Namespace is where they are, and where pods are measured.
 	Namespace string
+	// NewNamespace has the namespace itself in the manifest, with the level of Pod Security that the pods take.
+	NewNamespace bool
 	// Image holds netdelta at /netdelta: it measures, and its pods are measured.
 	Image string
 	// Schedule is when, in the five fields of cron, and Zone in which time zone ("" is the zone of the cluster's controllers).
@@ -157,7 +159,7 @@ const (
 //go:embed manifest.yaml
 var manifest string
 
-// Write prints the manifest: an account, the rights that a run takes, a volume for run folders, the study where it came from a file, and
+// Write prints the manifest: the namespace where it is new, an account, the rights that a run takes, a volume for run folders, the study where it came from a file, and
 // the CronJob. The options must have passed Check.
 func Write(w io.Writer, o Options) error {
 	var granted bytes.Buffer

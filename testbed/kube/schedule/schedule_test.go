@@ -25,11 +25,18 @@ func usual() Options {
 	}
 }
 
+// deployed are the options of deploy/kubernetes/nightly.yaml.
+func deployed() Options {
+	o := usual()
+	o.Namespace, o.NewNamespace, o.Image = "netdelta", true, "registry.example.org/netdelta:VERSION"
+	return o
+}
+
 // rich are options with all that can be asked for.
 func rich() Options {
 	o := usual()
 	o.Name, o.Zone, o.Text, o.Margin, o.Keep, o.StorageClass = "weekly", "Europe/Berlin", []byte("study: mine\n"), "5%", 8, "fast"
-	o.Schedule, o.Budget, o.NodeAgent = "30 3 * * 1-5", 20*time.Minute, true
+	o.Schedule, o.Budget, o.NodeAgent, o.NewNamespace = "30 3 * * 1-5", 20*time.Minute, true, true
 	return o
 }
 
@@ -63,14 +70,14 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 }
 
 func TestGolden(t *testing.T) {
-	for name, o := range map[string]Options{"usual": usual(), "rich": rich()} {
-		golden.Check(t, filepath.Join("testdata", name+".yaml"), written(t, o))
+	for path, o := range map[string]Options{"testdata/usual.yaml": usual(), "testdata/rich.yaml": rich(), "../../../deploy/kubernetes/nightly.yaml": deployed()} {
+		golden.Check(t, filepath.FromSlash(path), written(t, o))
 	}
 }
 
 // All that a job needs is in the manifest, and in one namespace.
 func TestObjects(t *testing.T) {
-	for _, o := range []Options{usual(), rich()} {
+	for _, o := range []Options{usual(), rich(), deployed()} {
 		found := map[string]int{}
 		for _, object := range objects(t, written(t, o)) {
 			found[object.GetKind()]++
@@ -85,6 +92,9 @@ func TestObjects(t *testing.T) {
 			if found[kind] == 0 {
 				t.Errorf("there is no %s", kind)
 			}
+		}
+		if (found["Namespace"] == 1) != o.NewNamespace {
+			t.Errorf("%d namespaces are part of the manifest", found["Namespace"])
 		}
 		if (found["ConfigMap"] == 1) != (o.Text != nil) {
 			t.Errorf("%d studies are part of the manifest", found["ConfigMap"])
