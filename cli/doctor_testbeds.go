@@ -37,8 +37,8 @@ func (o *doctorOptions) addCluster(f *pflag.FlagSet) {
 	o.flags.StringVar(&o.rbac, "rbac", "", "with --testbed kubernetes: print only the manifest that grants the rights that runs take, or all, with those that only the doctor reads by")
 	o.flags.Lookup("rbac").NoOptDefVal = rbacRuns
 	o.flags.BoolVar(&o.pods.NodeAgent, "node-agent", false, "with --testbed kubernetes: look at the devices of nodes as well, by a pod on each, and say what node agents take")
-	o.flags.StringVar(&o.pods.Image, "image", "", "image of node agents, with netdelta in it")
-	o.flags.StringVar(&o.pods.BaseImage, "base-image", "", "any image with a shell, into which netdelta is streamed for node agents")
+	o.flags.StringVar(&o.pods.Image, "image", "", "image with netdelta in it: a pod of it on each node tries whether packets get from pod to pod, and is taken away again")
+	o.flags.StringVar(&o.pods.BaseImage, "base-image", "", "in place of --image: any image with a shell, into which netdelta is streamed")
 	o.flags.StringVar((*string)(&o.pods.QoS), "qos", "", "class of service of the pods that are judged: guaranteed, burstable or best-effort (default burstable)")
 	f.AddFlagSet(o.flags)
 }
@@ -61,6 +61,13 @@ func examineCluster(ctx context.Context, env *environment, o doctorOptions) erro
 		return env.printRBAC(ctx, cluster, o)
 	}
 	options := survey.Options{Pods: o.pods}
+	if o.pods.Image != "" || o.pods.BaseImage != "" {
+		driver, err := kube.NewDriver(cluster, options.Pods)
+		if err != nil {
+			return usageError{err}
+		}
+		options.Try = wayTrier(driver)
+	}
 	if o.pods.NodeAgent {
 		driver, err := kube.NewDriver(cluster, options.Pods)
 		if err != nil {
@@ -133,6 +140,16 @@ func inspector(driver *kube.Driver) func(context.Context, []string) (map[string]
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 		defer cancel()
 		return seen, errors.Join(append(errs, driver.Close(ctx))...)
+	}
+}
+
+// wayTrier tries the ways between pods on nodes, and takes the pods away again.
+func wayTrier(driver *kube.Driver) func(context.Context, []string) (kube.Ways, error) {
+	return func(ctx context.Context, nodes []string) (kube.Ways, error) {
+		ways, err := driver.TryWays(ctx, nodes[:min(len(nodes), mostInspected)])
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
+		defer cancel()
+		return ways, errors.Join(err, driver.Close(ctx))
 	}
 }
 

@@ -15,7 +15,8 @@ type AdviceKind int
 
 // The kinds, in the order in which they are given.
 const (
-	AdviceChange     AdviceKind = iota // make Change
+	AdviceBroken     AdviceKind = iota // repair what Finding says of a network over which nothing could be measured
+	AdviceChange                       // make Change
 	AdviceLink                         // the links bound Settings
 	AdviceDisk                         // the disk bounds Settings
 	AdviceFree                         // Networks cost nothing that matters: there is nothing to change
@@ -52,8 +53,11 @@ type Advice struct {
 
 // Advise says what to change, the largest gain first, then what to leave alone, what the doctor found, what is left as a last resort, and
 // what a run lacked for more. The direct deltas
-// come from basis.directs.
+// come from basis.directs. Where a network is broken, that is to be repaired before anything is changed.
 func Advise(run result.Run, direct []result.Delta) []Advice {
+	if all := broken(run); len(all) > 0 {
+		return all
+	}
 	var all []Advice
 	parts := Parts(run)
 	var escapes []Advice
@@ -70,6 +74,16 @@ func Advise(run result.Run, direct []result.Delta) []Advice {
 	all = slices.Concat(all, fixes, weighable(run), escapes, more(run), questions(run), sight)
 	for i := range all {
 		all[i].Run = run
+	}
+	return all
+}
+
+// broken are the networks over which nothing could be measured.
+func broken(run result.Run) (all []Advice) {
+	for _, f := range run.Environment.Findings {
+		if f.Topic == result.TopicBroken {
+			all = append(all, Advice{Kind: AdviceBroken, Finding: f, Run: run})
+		}
 	}
 	return all
 }

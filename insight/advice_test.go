@@ -336,6 +336,20 @@ func TestAdviceOfTheDoctor(t *testing.T) {
 	}
 }
 
+// Where a network is broken, its repair is all that is advised: no change of what could not be measured.
+func TestAdviceOnABrokenNetwork(t *testing.T) {
+	run := runOf(measured("pod", "slower", 70, 75, 80), measured("nodeport", "faster", -30, -25, -20))
+	run.Environment.Cluster = &result.Cluster{Product: "calico-vxlan"}
+	run.Environment.Findings = []result.Finding{
+		{Topic: "encapsulation", Says: "packets are encapsulated", Fix: "calico: vxlanMode CrossSubnet"},
+		{Topic: result.TopicBroken, Says: "packets above 1450 bytes vanish from w1 to w2", Fix: "raise the MTU of the switch"},
+	}
+	all := advised(t, run, directly("pod", measured("nodeport", "faster", -30, -25, -20)))
+	if len(all) != 1 || all[0].Kind != words.KindFix || !strings.Contains(all[0].Says, "1450 bytes vanish from w1 to w2") || all[0].How[0] != "raise the MTU of the switch" {
+		t.Errorf("got %+v", all)
+	}
+}
+
 // On a cluster the run that would weigh a fix stands next to it, before last resorts and more time; what the doctor could not see is last.
 func TestOrderOfAdviceOnACluster(t *testing.T) {
 	run := runOf(measured("pod", "slower", 70, 75, 80), measured("nodeport", "unresolved", -10, 5, 20))

@@ -49,7 +49,7 @@ func (f *findings) note(topic, says, why, fix string)    { f.add(Note, topic, sa
 func Judge(s Survey) []Finding {
 	var all findings
 	for _, judge := range []func(Survey, *findings){
-		judgeRights, judgeNamespace, judgeAdmission, judgeNodes, judgeRoom, judgeQuota, judgeLimits,
+		judgeWays, judgeRights, judgeNamespace, judgeAdmission, judgeDenials, judgeNodes, judgeRoom, judgeQuota, judgeLimits,
 		judgeVersions, judgeKernels, judgeClocks,
 		judgeNetwork, judgeForeign, judgeHostRouting, judgeEncapsulation, judgeMTU, judgeBonds, judgeCards, judgeServices, judgeClasses,
 		judgeSight, judgeGaps,
