@@ -115,7 +115,8 @@ type Instruments struct {
 	// Observer looks at the devices of a network that the provider has planned, PathObserver at the devices of any other network.
 	Observer     Observer
 	PathObserver PathObserver
-	// WatchConfig begins to watch how the testbed's namespaces are configured, which only netdelta itself should change.
+	// WatchConfig begins to watch how the testbed's namespaces are configured, which only netdelta itself should change; on a cluster, whether
+	// the agents of its network keep running.
 	WatchConfig func(ctx context.Context) (ConfigWatch, error)
 	// Drops counts what devices and queueing disciplines of the testbed have dropped since they were made.
 	Drops func(ctx context.Context) ([]result.Drop, error)
