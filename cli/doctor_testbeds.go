@@ -40,6 +40,7 @@ func (o *doctorOptions) addCluster(f *pflag.FlagSet) {
 	o.flags.StringVar(&o.pods.Image, "image", "", "image with netdelta in it: a pod of it on each node tries whether packets get from pod to pod, and is taken away again")
 	o.flags.StringVar(&o.pods.BaseImage, "base-image", "", "in place of --image: any image with a shell, into which netdelta is streamed")
 	o.flags.StringVar((*string)(&o.pods.QoS), "qos", "", "class of service of the pods that are judged: guaranteed, burstable or best-effort (default burstable)")
+	addPodSpec(o.flags, &o.pods.PodSpec)
 	f.AddFlagSet(o.flags)
 }
 

@@ -284,6 +284,9 @@ func openCluster(ctx context.Context, env *environment, _ *study.Study, o runOpt
 	if _, err := cluster.Meet(ctx); err != nil {
 		return nil, nil, err
 	}
+	if err := p.CheckNodes(ctx); err != nil {
+		return nil, nil, usageError{err}
+	}
 	return p, inTime(ctx, p.Close), nil
 }
 

@@ -103,7 +103,7 @@ func assembled(s *study.Study, p Plan, driver testbed.Provider, workloads []work
 		Rules: p.Rules, Costs: p.Costs, Admits: p.Admits,
 		Blocks: p.Blocks,
 		Config: measure.Config{
-			Testbed: testbed.Spec{Nodes: max(s.Testbed.Nodes, p.peers().Nodes()), PodsPerNode: s.Testbed.Pods, Link: testbed.Link(s.Testbed.Link), Peers: p.peers(), Via: s.Testbed.Via},
+			Testbed: testbed.Spec{Nodes: max(p.nodes(s, driver.Capabilities()), p.peers().Nodes()), PodsPerNode: s.Testbed.Pods, Link: testbed.Link(s.Testbed.Link), Peers: p.peers(), Via: s.Testbed.Via},
 			Driver:  driver, Changes: s.StateChanges(), Asked: s.Asked, Workloads: workloads, Burst: s.Design.Burst, VisitBursts: s.Design.Rounds,
 			Pins: s.Testbed.CPU,
 		},

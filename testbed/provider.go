@@ -68,6 +68,9 @@ type Capabilities struct {
 	Changer func(run, folder string) (Changer, error)
 	// Nodes names the nodes that there are; nil where as many are made as are asked for.
 	Nodes func(ctx context.Context) ([]string, error)
+	// Places is an error where no testbed can have so many nodes now, an *UnsupportedError where that is up to the nodes that there are; nil where
+	// as many are made as are asked for.
+	Places func(ctx context.Context, nodes int) error
 	// Fleet makes pods of many clients at once; nil where testbeds are as good.
 	Fleet func(ctx context.Context, s FleetSpec) (Fleet, error)
 	// Policies opens a server that a NetworkPolicy closes, with so many policies in force and a probe of it as often as every; nil where

@@ -33,7 +33,7 @@ func (l *looker) readNodes(ctx context.Context) {
 	}
 	slices.SortFunc(l.evidence.nodes, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	for _, n := range l.evidence.nodes {
-		l.survey.Nodes = append(l.survey.Nodes, describe(n))
+		l.survey.Nodes = append(l.survey.Nodes, describe(n, l.launcher.KeptOut))
 	}
 }
 
@@ -55,7 +55,7 @@ func each[T any, L interface {
 }
 
 // describe takes from a node what matters.
-func describe(n corev1.Node) Node {
+func describe(n corev1.Node, keptOut func(corev1.Taint) bool) Node {
 	about := Node{
 		Name: n.Name, Kubelet: n.Status.NodeInfo.KubeletVersion, Kernel: n.Status.NodeInfo.KernelVersion, OS: n.Status.NodeInfo.OSImage,
 		Runtime: n.Status.NodeInfo.ContainerRuntimeVersion, Zone: n.Labels[corev1.LabelTopologyZone], Unready: "it does not report",
@@ -76,7 +76,7 @@ func describe(n corev1.Node) Node {
 	}
 	for _, t := range n.Spec.Taints {
 		// What a node that is not ready is tainted with is said by its not being ready.
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && about.Shut == "" && !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
+		if keptOut(t) && about.Shut == "" && !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
 			about.Shut = "it has the taint " + t.Key
 		}
 	}
