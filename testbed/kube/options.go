@@ -98,6 +98,12 @@ const (
 	annotationOfResource = "k8s.v1.cni.cncf.io/resourceName"
 )
 
+// Check says what is wrong with the options.
+func (o Options) Check() error {
+	_, err := o.complete()
+	return err
+}
+
 // complete checks the options and fills in what is not given.
 func (o Options) complete() (Options, error) {
 	o.Run = cmp.Or(o.Run, NewRunID())

@@ -81,6 +81,15 @@ func TestJudge(t *testing.T) {
 		"plain refused by another": {
 			func(s *Survey) { s.Admission[0] = Admission{Pod: PodPlain, Refusal: "exceeded quota"} }, "missing admission", []string{"a quota, a limit or an admission webhook"},
 		},
+		"quota wants limits": {
+			func(s *Survey) {
+				s.Admission[0] = Admission{Pod: PodPlain, Refusal: "failed quota: q: must specify limits.memory for: netdelta"}
+			}, "missing admission",
+			[]string{"--memory 64Mi"},
+		},
+		"kube-proxy not to be read": {
+			func(s *Survey) { s.Services = Services{By: unreadProxy, Count: -1} }, "note services", []string{"you may not read"},
+		},
 		"not tried": {func(s *Survey) { s.Admission[0] = Admission{Pod: PodPlain, Untried: "timeout"} }, "warning admission", nil},
 		"not tried for want of rights": {
 			func(s *Survey) {

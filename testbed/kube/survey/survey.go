@@ -152,7 +152,7 @@ func (n Network) Product() (network.Product, bool) {
 type Services struct {
 	// Mode is "iptables", "nftables", "ipvs", "ebpf", "ovs"; "" if unknown.
 	Mode string `json:"mode"`
-	// By says what it was recognised by.
+	// By says what it was recognised by, or why it was not.
 	By string `json:"by,omitempty"`
 	// Count is how many services the cluster has, -1 if unknown.
 	Count int `json:"count"`
