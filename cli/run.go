@@ -51,6 +51,8 @@ type runOptions struct {
 	request insight.Request
 	// findings are what the doctor has found already, nil if it has not looked.
 	findings *[]result.Finding
+	// waiting is told what is waited for; nil for nobody.
+	waiting  func(line string)
 	flame    bool
 	hops     bool
 	explain  bool
@@ -234,11 +236,12 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	if err := env.agreed(ctx, k, o.resume, &o.call, o.cluster, o.trust); err != nil {
 		return err
 	}
+	shown := env.progress(o.quiet)
+	o.waiting = shown.shown.Note
 	provider, closed, err := k.open(ctx, env, s, o)
 	if err != nil {
 		return err
 	}
-	shown := env.progress(o.quiet)
 	run := session.Session{
 		Study: s, Provider: provider, Workloads: env.workloads, Judge: liveJudge{words.NewJudge(env.workloads), &shown.leading}, Progress: shown,
 		Exact: o.exact, Builds: o.builds, Password: password, Wait: o.wait, Options: o.call.values, Location: env.location(o.out, o.resume, o.call.earlier),

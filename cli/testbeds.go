@@ -277,7 +277,9 @@ func openCluster(ctx context.Context, env *environment, _ *study.Study, o runOpt
 		return nil, nil, err
 	}
 	look := func(ctx context.Context) (survey.Survey, error) { return env.survey(ctx, o) }
-	p, err := kubernetes.New(cluster, o.cluster.Config, o.driverOptions(), look, env.err)
+	options := o.driverOptions()
+	options.Waiting = o.waiting
+	p, err := kubernetes.New(cluster, o.cluster.Config, options, look, env.err)
 	if err != nil {
 		return nil, nil, usageError{err}
 	}

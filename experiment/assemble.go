@@ -36,6 +36,8 @@ func Assemble(ctx context.Context, s *study.Study, p Plan, driver testbed.Provid
 	c.Program.Path = cmp.Or(able.Program, self)
 	if able.SharesMachine {
 		c.Program.Patience, c.Overtime = patience(s.Design.TimeBudget), overtime(s.Design.TimeBudget)
+	} else if !p.Blocks && len(s.Changes) == 0 { // whose visits take as long as what they wait for
+		c.Overtime = overtimeElsewhere(s.Design.TimeBudget)
 	}
 	if able.PinsCPUs {
 		err = c.useMachine()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"netdelta/experiment/blocks"
@@ -136,6 +137,7 @@ type runner struct {
 	measured int                 // rounds of this build, repeated ones included
 	repeated int                 // rounds of this build
 	prepared int                 // the build that was last set up ahead
+	whole    atomic.Bool         // a trial was measured in this run
 }
 
 func newRunner(c Config) *runner {
@@ -286,6 +288,9 @@ func (r *runner) keep(trials []result.Trial) {
 			continue
 		}
 		r.noteCongestion(t)
+		if t.Failed == "" {
+			r.whole.Store(true)
+		}
 		r.trials = append(r.trials, t)
 		r.writer.append(t)
 	}

@@ -134,7 +134,9 @@ func (t *Testbed) proveOnce(ctx context.Context, client, server *pod) error {
 	trying, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	go func() { <-answerer.done; giveUp() }() // it is closed below in any case
+	heard := t.driver.launcher.waits.during(fmt.Sprintf("the way from a pod on %s to one on %s over network %s", client.Node(), server.Node(), t.spec.Network), trial.Within)
 	out, err := askOnce[inside.Outcome](trying, t.driver.cluster, c.place, inside.Try, trial)
+	heard()
 	if trying.Err() != nil && ctx.Err() == nil {
 		return fmt.Errorf("it was lost while the way to it was tried: %w", answerer.lost())
 	}

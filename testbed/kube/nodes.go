@@ -40,8 +40,11 @@ func (d *Driver) Choose(ctx context.Context, count int) ([]string, error) {
 func (d *Driver) usable(ctx context.Context, count int) ([]string, error) {
 	d.choosing.Lock()
 	defer d.choosing.Unlock()
+	wait := d.launcher.waits.begin(fmt.Sprintf("%d nodes that take pods", count), nodeWithin)
+	defer wait.stop()
 	for waited := range Polling(ctx, nodePause) {
 		nodes, err := d.chooseNow(ctx, count)
+		wait.still(err)
 		var short *nodesError
 		if !errors.As(err, &short) || len(d.chosen) < count || waited > nodeWithin {
 			return nodes, err

@@ -69,6 +69,8 @@ type Options struct {
 	NodeAgent bool
 	// Within is how long a pod may take to start; 0 is two minutes.
 	Within time.Duration
+	// Waiting is told what is waited for, and for how long at most, once that takes long; it may be nil.
+	Waiting func(line string)
 	// Log is told what takes time; it may be nil.
 	Log func(format string, args ...any)
 }
