@@ -113,7 +113,10 @@ func (env *environment) advise(ctx context.Context, o runOptions) error {
 		return err
 	}
 	o.advice = true
-	if k.cluster {
+	if k.cluster { // what the run would refuse is said before anything is looked at
+		if _, err := o.cluster.connect(); err != nil {
+			return err
+		}
 		if err := o.driverOptions().Check(); err != nil {
 			return usageError{err}
 		}

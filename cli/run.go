@@ -75,7 +75,7 @@ func newRunCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [STUDY|FILE]",
 		Short: "Run a study and print what each network costs against the baseline",
-		Long: `Run a study (a built-in one, default ` + studies.Default + `, or a file) and print what each network costs against the baseline.
+		Long: `Run a study (a built-in one, default ` + studies.Default + ` and on a cluster ` + studies.Cluster + `, or a file) and print what each network costs against the baseline.
 Progress goes to standard error, results to standard output. The run folder keeps every finished trial: a run that was
 killed goes on with --resume. A run in a lab that has 30 s or more looks closer at its best and its worst network at the end, for
 four seconds in which nothing is timed: at which hop, and in which functions, the time goes.
@@ -94,6 +94,9 @@ EXIT STATUS
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			name := studies.Default
+			if o.testbed == kubeTestbed && !o.whatIf {
+				name = studies.Cluster
+			}
 			if len(a) == 1 {
 				name = a[0]
 			}

@@ -109,8 +109,12 @@ func fixes(run result.Run, direct []result.Delta, advised []Advice) (fixes, sigh
 	return fixes, sight
 }
 
-// free names networks that are the same as their baseline in every setting of a workload that was measured: changing them gains nothing.
+// free names networks that are the same as their baseline in every setting of a workload that was measured: changing them gains nothing. Of the
+// ways to a cluster's pods that is said against the nodes' own network alone: nobody chooses between a service and its pod.
 func free(run result.Run, parts []Part) []Advice {
+	if run.Environment.Cluster != nil && !onNodesOfCluster(run) && run.Baseline() != hostNetwork {
+		return nil
+	}
 	var all []Advice
 	for _, p := range []result.Placement{result.SameNode, result.CrossNode} {
 		seen := map[string]bool{}
@@ -147,6 +151,9 @@ func free(run result.Run, parts []Part) []Advice {
 	}
 	return all
 }
+
+// hostNetwork is the nodes' own network, on a cluster and in a lab.
+const hostNetwork = "host"
 
 // networksOf are the networks of a run's cells, with their paths, in order.
 func networksOf(run result.Run) []string {

@@ -350,6 +350,25 @@ func TestAdviceOnABrokenNetwork(t *testing.T) {
 	}
 }
 
+// That a service is as fast as its pod is no advice: nobody chooses between the two.
+func TestNothingToKeepBesidePods(t *testing.T) {
+	headless := measured("headless", "same", -0.5, 0.3, 1.1)
+	headless.Baseline = "pod"
+	run := runOf(headless)
+	for i := range run.Cells {
+		if run.Cells[i].Network == "host" {
+			run.Cells[i].Network = "pod"
+		}
+	}
+	if got := saying(advised(t, run), words.KindKeep); len(got) != 1 {
+		t.Errorf("in a lab: %q", got)
+	}
+	run.Environment.Cluster = &result.Cluster{}
+	if got := saying(advised(t, run), words.KindKeep); len(got) != 0 {
+		t.Errorf("on a cluster: %q", got)
+	}
+}
+
 // On a cluster the run that would weigh a fix stands next to it, before last resorts and more time; what the doctor could not see is last.
 func TestOrderOfAdviceOnACluster(t *testing.T) {
 	run := runOf(measured("pod", "slower", 70, 75, 80), measured("nodeport", "unresolved", -10, 5, 20))
