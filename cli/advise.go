@@ -15,7 +15,6 @@ import (
 	"netdelta/insight"
 	"netdelta/internal/machine"
 	"netdelta/network"
-	"netdelta/report/words"
 	"netdelta/result"
 	"netdelta/testbed"
 	"netdelta/testbed/kube/survey"
@@ -114,6 +113,14 @@ func (env *environment) advise(ctx context.Context, o runOptions) error {
 		return err
 	}
 	o.advice = true
+	if k.cluster { // what the run would refuse is said before anything is looked at
+		if _, err := o.cluster.connect(); err != nil {
+			return err
+		}
+		if err := o.driverOptions().Check(); err != nil {
+			return usageError{err}
+		}
+	}
 	if k.worth != nil {
 		if o.overrides.Networks, err = k.worth(ctx, env, o); err != nil {
 			return err
@@ -128,8 +135,8 @@ func (env *environment) advise(ctx context.Context, o runOptions) error {
 	case len(found) == 0 && k.findings != nil:
 		env.log("doctor: nothing to fix before a run")
 	}
-	for _, f := range words.Findings(found) {
-		env.log("doctor: " + f)
+	if len(found) > 0 {
+		env.log(fmt.Sprintf("doctor: %s, told with the advice", unit.Counted(len(found), "finding")))
 	}
 	o.findings = &found
 	if k.worth != nil && len(o.overrides.Networks) > 0 {

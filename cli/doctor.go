@@ -45,6 +45,7 @@ type doctorOptions struct {
 	whatIf      bool
 	clusterFlags
 	rbac string
+	to   string       // whom the rights are for; "" is who asks
 	pods kube.Options // how the pods that are judged would be made
 }
 

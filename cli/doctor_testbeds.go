@@ -36,10 +36,12 @@ func (o *doctorOptions) addCluster(f *pflag.FlagSet) {
 	o.clusterFlags.add(f)
 	o.flags.StringVar(&o.rbac, "rbac", "", "with --testbed kubernetes: print only the manifest that grants the rights that runs take, or all, with those that only the doctor reads by")
 	o.flags.Lookup("rbac").NoOptDefVal = rbacRuns
+	o.flags.StringVar(&o.to, "for", "", "with --rbac: whom the rights are for, a user's name, group:NAME or account:NAME of the namespace (default: who asks)")
 	o.flags.BoolVar(&o.pods.NodeAgent, "node-agent", false, "with --testbed kubernetes: look at the devices of nodes as well, by a pod on each, and say what node agents take")
-	o.flags.StringVar(&o.pods.Image, "image", "", "image of node agents, with netdelta in it")
-	o.flags.StringVar(&o.pods.BaseImage, "base-image", "", "any image with a shell, into which netdelta is streamed for node agents")
+	o.flags.StringVar(&o.pods.Image, "image", "", "image with netdelta in it: a pod of it on each node tries whether packets get from pod to pod, and is taken away again")
+	o.flags.StringVar(&o.pods.BaseImage, "base-image", "", "in place of --image: any image with a shell, into which netdelta is streamed")
 	o.flags.StringVar((*string)(&o.pods.QoS), "qos", "", "class of service of the pods that are judged: guaranteed, burstable or best-effort (default burstable)")
+	addPodSpec(o.flags, &o.pods.PodSpec)
 	f.AddFlagSet(o.flags)
 }
 
@@ -50,6 +52,8 @@ func examineCluster(ctx context.Context, env *environment, o doctorOptions) erro
 		return usageError{fmt.Errorf("--guest is about this machine; leave it away with --testbed %s", kubeTestbed)}
 	case o.rbac != "" && o.rbac != rbacRuns && o.rbac != rbacAll:
 		return usageError{fmt.Errorf("--rbac=%s: need %s or %s", o.rbac, rbacRuns, rbacAll)}
+	case o.to != "" && o.rbac == "":
+		return usageError{errors.New("--for goes with --rbac")}
 	case o.pods.NodeAgent && o.rbac == "" && o.pods.Image == "" && o.pods.BaseImage == "":
 		return usageError{errors.New("--node-agent puts a pod on each node: give --image REF, or --base-image REF, any image with a shell")}
 	}
@@ -61,6 +65,13 @@ func examineCluster(ctx context.Context, env *environment, o doctorOptions) erro
 		return env.printRBAC(ctx, cluster, o)
 	}
 	options := survey.Options{Pods: o.pods}
+	if o.pods.Image != "" || o.pods.BaseImage != "" {
+		driver, err := kube.NewDriver(cluster, options.Pods)
+		if err != nil {
+			return usageError{err}
+		}
+		options.Try = wayTrier(driver)
+	}
 	if o.pods.NodeAgent {
 		driver, err := kube.NewDriver(cluster, options.Pods)
 		if err != nil {
@@ -93,9 +104,15 @@ func examineCluster(ctx context.Context, env *environment, o doctorOptions) erro
 
 // printRBAC prints the manifest that grants the user what is needed.
 func (env *environment) printRBAC(ctx context.Context, cluster *kube.Cluster, o doctorOptions) error {
-	who, err := survey.Who(ctx, cluster)
+	asks, err := survey.Who(ctx, cluster)
 	if errors.Is(err, kube.ErrUnreachable) {
 		return err
+	}
+	who := survey.Subject(asks, cluster.Namespace)
+	if o.to != "" {
+		if who, err = survey.For(o.to, cluster.Namespace); err != nil {
+			return usageError{fmt.Errorf("--for: %w", err)}
+		}
 	}
 	// Where the API server does not tell who asks, an account of the namespace is bound.
 	return survey.RBAC(env.out, who, cluster.Namespace, o.pods.NodeAgent, o.rbac == rbacAll)
@@ -133,6 +150,16 @@ func inspector(driver *kube.Driver) func(context.Context, []string) (map[string]
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 		defer cancel()
 		return seen, errors.Join(append(errs, driver.Close(ctx))...)
+	}
+}
+
+// wayTrier tries the ways between pods on nodes, and takes the pods away again.
+func wayTrier(driver *kube.Driver) func(context.Context, []string) (kube.Ways, error) {
+	return func(ctx context.Context, nodes []string) (kube.Ways, error) {
+		ways, err := driver.TryWays(ctx, nodes[:min(len(nodes), mostInspected)])
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
+		defer cancel()
+		return ways, errors.Join(err, driver.Close(ctx))
 	}
 }
 

@@ -65,7 +65,7 @@ EXIT STATUS
 	f.StringVar(&o.Name, "name", "netdelta", "name of the objects, so that a namespace can have several schedules")
 	f.StringVar(&o.Schedule, "schedule", "0 2 * * *", "when, in the five fields of cron")
 	f.StringVar(&o.Zone, "time-zone", "", "time zone of the schedule, such as Europe/Berlin (default: the cluster controllers' zone)")
-	f.StringVar(&o.Study, "study", studies.Default, "a built-in study, or a study file, which then is part of the manifest")
+	f.StringVar(&o.Study, "study", studies.Cluster, "a built-in study, or a study file, which then is part of the manifest")
 	f.StringVar(&o.Margin, "margin", "", "change that counts as none, such as 5% (default: the study's)")
 	f.IntVar(&o.Keep, "keep", 30, "how many runs to keep")
 	f.StringVar(&o.Storage, "storage", "2Gi", "size of the volume that keeps them")
@@ -135,7 +135,7 @@ EXIT STATUS
 			if len(own) > 1 {
 				return usageError{fmt.Errorf("name one study, not %d; flags of run stand after --", len(own))}
 			}
-			name := studies.Default
+			name := studies.Cluster
 			if len(own) == 1 {
 				name = own[0]
 			}

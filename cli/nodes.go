@@ -297,7 +297,16 @@ func (c *clusterOptions) add(f *pflag.FlagSet) {
 	c.flags.StringVar((*string)(&c.QoS), "qos", "", "class of service of pods: guaranteed, burstable or best-effort (default burstable)")
 	c.flags.StringVar(&c.CPU, "cpu", "", "processors of a guaranteed pod, as Kubernetes writes them: 2, 500m")
 	c.flags.StringVar(&c.Memory, "memory", "", "memory of a pod, as Kubernetes writes it: 256Mi")
+	addPodSpec(c.flags, &c.PodSpec)
 	f.AddFlagSet(c.flags)
+}
+
+// addPodSpec declares what a cluster may ask of pods.
+func addPodSpec(f *pflag.FlagSet, s *kube.PodSpec) {
+	f.StringSliceVar(&s.Tolerate, "tolerate", nil, "taints of nodes that pods tolerate: KEY, KEY=VALUE, each also with :EFFECT, or * for all")
+	f.StringSliceVar(&s.PullSecrets, "pull-secret", nil, "secrets of the namespace by which nodes pull the image")
+	f.StringVar(&s.ServiceAccount, "service-account", "", "account of the namespace that pods run as; they have no token of it")
+	f.StringSliceVar(&s.Labels, "label", nil, "further labels of pods, KEY=VALUE, as policies of a cluster may ask for")
 }
 
 // driverOptions are what the flags say to the driver.

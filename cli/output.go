@@ -64,6 +64,12 @@ func (env *environment) progress(quiet bool) *progress {
 	return &progress{shown: ui.NewProgress(env.err, ui.Detect(env.console, env.getenv))}
 }
 
+// waits says what a run waits for: as a line that stays, and as an event.
+func (p *progress) waits(what string) {
+	p.shown.Note(what)
+	p.events.Waiting(what)
+}
+
 // redrawEvery is how often the time left is shown anew while a run says nothing, as it does while it sets networks up.
 const redrawEvery = time.Second
 

@@ -54,6 +54,8 @@ type runOptions struct {
 	request insight.Request
 	// findings are what the doctor has found already, nil if it has not looked.
 	findings *[]result.Finding
+	// waiting is told what is waited for; nil for nobody.
+	waiting  func(line string)
 	flame    bool
 	hops     bool
 	explain  bool
@@ -76,7 +78,7 @@ func newRunCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [STUDY|FILE]",
 		Short: "Run a study and print what each network costs against the baseline",
-		Long: `Run a study (a built-in one, default ` + studies.Default + `, or a file) and print what each network costs against the baseline.
+		Long: `Run a study (a built-in one, default ` + studies.Default + ` and on a cluster ` + studies.Cluster + `, or a file) and print what each network costs against the baseline.
 Progress goes to standard error, results to standard output. The run folder keeps every finished trial: a run that was
 killed goes on with --resume.
 
@@ -98,6 +100,9 @@ EXIT STATUS
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			name := studies.Default
+			if o.testbed == kubeTestbed && !o.whatIf {
+				name = studies.Cluster
+			}
 			if len(a) == 1 {
 				name = a[0]
 			}
@@ -245,13 +250,14 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	if err := env.agreed(ctx, k, o.resume, &o.call, o.cluster, o.trust); err != nil {
 		return err
 	}
-	provider, closed, err := k.open(ctx, env, s, o)
-	if err != nil {
-		return err
-	}
 	shown := env.progress(o.quiet)
 	if o.format == formatEvents {
 		shown.events = live.NewEvents(env.out)
+	}
+	o.waiting = shown.waits
+	provider, closed, err := k.open(ctx, env, s, o)
+	if err != nil {
+		return err
 	}
 	run := session.Session{
 		Study: s, Provider: provider, Workloads: env.workloads, Judge: shown.judge(words.NewJudge(env.workloads)), Progress: shown,

@@ -114,7 +114,9 @@ func (o runOptions) whatIfOptions(env *environment, nodes int) (whatif.Options, 
 		return whatif.Options{}, usageError{err}
 	}
 	look := func(ctx context.Context) (survey.Survey, error) { return env.survey(ctx, o) }
-	return whatif.Options{Options: o.driverOptions(), Survey: look, Count: nodes, NIC: nic, Log: env.err}, nil
+	options := o.driverOptions()
+	options.Waiting = o.waiting
+	return whatif.Options{Options: options, Survey: look, Count: nodes, NIC: nic, Log: env.err}, nil
 }
 
 // takeMTU has a study that does not speak of an MTU have that of the nodes' cards.

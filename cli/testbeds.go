@@ -277,12 +277,17 @@ func openCluster(ctx context.Context, env *environment, _ *study.Study, o runOpt
 		return nil, nil, err
 	}
 	look := func(ctx context.Context) (survey.Survey, error) { return env.survey(ctx, o) }
-	p, err := kubernetes.New(cluster, o.cluster.Config, o.driverOptions(), look, env.err)
+	options := o.driverOptions()
+	options.Waiting = o.waiting
+	p, err := kubernetes.New(cluster, o.cluster.Config, options, look, env.err)
 	if err != nil {
 		return nil, nil, usageError{err}
 	}
 	if _, err := cluster.Meet(ctx); err != nil {
 		return nil, nil, err
+	}
+	if err := p.CheckNodes(ctx); err != nil {
+		return nil, nil, usageError{err}
 	}
 	return p, inTime(ctx, p.Close), nil
 }

@@ -36,6 +36,8 @@ func Assemble(ctx context.Context, s *study.Study, p Plan, driver testbed.Provid
 	c.Program.Path = cmp.Or(able.Program, self)
 	if able.SharesMachine {
 		c.Program.Patience, c.Overtime = patience(s.Design.TimeBudget), overtime(s.Design.TimeBudget)
+	} else if !p.Blocks && len(s.Changes) == 0 { // whose visits take as long as what they wait for
+		c.Overtime = overtimeElsewhere(s.Design.TimeBudget)
 	}
 	if able.PinsCPUs {
 		err = c.useMachine()
@@ -103,7 +105,7 @@ func assembled(s *study.Study, p Plan, driver testbed.Provider, workloads []work
 		Rules: p.Rules, Costs: p.Costs, Admits: p.Admits,
 		Blocks: p.Blocks,
 		Config: measure.Config{
-			Testbed: testbed.Spec{Nodes: max(s.Testbed.Nodes, p.peers().Nodes()), PodsPerNode: s.Testbed.Pods, Link: testbed.Link(s.Testbed.Link), Peers: p.peers(), Via: s.Testbed.Via},
+			Testbed: testbed.Spec{Nodes: max(p.nodes(s, driver.Capabilities()), p.peers().Nodes()), PodsPerNode: s.Testbed.Pods, Link: testbed.Link(s.Testbed.Link), Peers: p.peers(), Via: s.Testbed.Via},
 			Driver:  driver, Changes: s.StateChanges(), Asked: s.Asked, Workloads: workloads, Burst: s.Design.Burst, VisitBursts: s.Design.Rounds,
 			Pins: s.Testbed.CPU,
 		},

@@ -86,24 +86,49 @@ func patience(budget time.Duration) time.Duration {
 // overtime is how long after its budget a run on this machine is ended, whatever it waits for.
 func overtime(budget time.Duration) time.Duration { return max(budget/2, 10*time.Second) }
 
-// errOvertime is why a run's context ends at its overtime.
-var errOvertime = errors.New("the run's time is over")
+// overtimeElsewhere is how long after its budget a run on others' nodes is ended that has measured something. One that has not may go on for as
+// long as a run on this machine.
+func overtimeElsewhere(budget time.Duration) time.Duration { return max(budget/10, 3*time.Second) }
+
+// overtimeError is why a run's context ends so long after its budget.
+type overtimeError struct{ after time.Duration }
+
+// Error implements error.
+func (overtimeError) Error() string { return "the run's time is over" }
+
+// withinOvertime is a context that ends at the run's overtime, or later where nothing was measured by then.
+func (r *runner) withinOvertime(ctx context.Context) (within context.Context, stop func()) {
+	within, cancel := context.WithCancelCause(ctx)
+	soon, late := r.Overtime, max(r.Overtime, overtime(r.Rules.Budget))
+	first := time.AfterFunc(r.Rules.Budget+soon-r.elapsed(), func() {
+		if r.whole.Load() {
+			cancel(overtimeError{soon})
+		}
+	})
+	last := time.AfterFunc(r.Rules.Budget+late-r.elapsed(), func() { cancel(overtimeError{late}) })
+	return within, func() { first.Stop(); last.Stop(); cancel(nil) }
+}
 
 // bounded carries out the steps of the run, and ends it where one of them waits for long after the time budget.
 func (r *runner) bounded(ctx context.Context) error {
 	if r.Overtime == 0 {
 		return r.loop(ctx)
 	}
-	until := r.began.Add(r.Rules.Budget + r.Overtime)
-	within, cancel := context.WithDeadlineCause(ctx, until, errOvertime)
-	defer cancel()
+	within, stop := r.withinOvertime(ctx)
+	defer stop()
 	err := r.loop(within)
-	if within.Err() == nil || ctx.Err() != nil || err != nil && !errors.Is(err, errOvertime) && !errors.Is(err, context.DeadlineExceeded) {
+	over, is := errors.AsType[overtimeError](context.Cause(within))
+	told, _ := errors.AsType[overtimeError](err)
+	if !is || ctx.Err() != nil || err != nil && told != over && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	r.Run.Ended = plan.EndedBudget
-	note := fmt.Sprintf("ended %s after its time budget of %s was over, in the middle of a build: something on this machine hangs, or it has far too much to do",
-		unit.FormatDuration(r.Overtime), unit.FormatDuration(r.Rules.Budget))
+	why := "something on this machine hangs, or it has far too much to do"
+	if r.Rules.Ground != "" {
+		why = r.Rules.Ground + " kept it waiting"
+	}
+	note := fmt.Sprintf("ended %s after its time budget of %s was over, in the middle of a build: %s",
+		unit.FormatDuration(over.after), unit.FormatDuration(r.Rules.Budget), why)
 	if err != nil {
 		note += fmt.Sprintf(" (%v)", err)
 	}

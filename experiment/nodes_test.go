@@ -1,11 +1,14 @@
 package experiment
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 
+	"netdelta/experiment/study"
 	"netdelta/result"
+	"netdelta/testbed"
 )
 
 // On a cluster's nodes, what a lab's part there saw of a node is said of that node, not of one more.
@@ -18,6 +21,33 @@ func TestNodesOfServers(t *testing.T) {
 	}
 	if !slices.Equal(names, []string{"w1", "w2"}) || len(seen) != 3 {
 		t.Errorf("the nodes are %q", names)
+	}
+}
+
+// Where there is one node, what needs two is unsupported, and the rest is measured on one.
+func TestTooFewNodes(t *testing.T) {
+	able := testbed.Capabilities{Places: func(_ context.Context, nodes int) error {
+		if nodes > 1 {
+			return &testbed.UnsupportedError{Feature: "placement cross-node", Need: "2 nodes", Fix: "add one"}
+		}
+		return nil
+	}}
+	p := Plan{Cells: []result.Cell{{ID: "near", Placement: result.SameNode}, {ID: "far", Placement: result.CrossNode}}}
+	s := &study.Study{Testbed: study.Testbed{Nodes: 2}}
+	if n := p.nodes(s, able); n != 2 {
+		t.Errorf("with cells across nodes: %d nodes", n)
+	}
+	if err := p.refuse(p.unplaced(t.Context(), able)); err != nil {
+		t.Fatal(err)
+	}
+	if p.Cells[0].Unsupported != "" || !strings.HasPrefix(p.Cells[1].Unsupported, "placement cross-node is unsupported") {
+		t.Errorf("got %+v", p.Cells)
+	}
+	if n := p.nodes(s, able); n != 1 {
+		t.Errorf("without cells across nodes: %d nodes", n)
+	}
+	if n := p.nodes(s, testbed.Capabilities{}); n != 2 {
+		t.Errorf("where nodes are made as they are asked for: %d", n)
 	}
 }
 

@@ -69,6 +69,7 @@ func Prepare(ctx context.Context, s *study.Study, driver testbed.Provider, workl
 		p.unstored(ctx, driver),
 		p.unsupported(ctx, driver, s),
 		func(c result.Cell) (string, error) { return p.unreachable(ctx, driver, c) },
+		p.unplaced(ctx, able),
 		p.crowded(),
 		func(c result.Cell) (string, error) {
 			return cmp.Or(p.notSwappable(able.Networks, c), notOwned(driver, c), tooFewProcessors(c, cpus), p.oversized(able.Networks, s, c)), nil
@@ -182,6 +183,33 @@ func (p *Plan) unsupported(ctx context.Context, driver testbed.Provider, s *stud
 		}
 		return unpinned(c)
 	}
+}
+
+// unplaced is why there are too few nodes for a cell's placement, "" where there are enough. It asks for each placement once.
+func (p *Plan) unplaced(ctx context.Context, able testbed.Capabilities) func(result.Cell) (string, error) {
+	asked := map[result.Placement]error{}
+	return func(c result.Cell) (string, error) {
+		if able.Places == nil || measure.TargetHost(c.Params) != "" || p.volumeOf(c).Class != "" { // whose clients may be anywhere
+			return "", nil
+		}
+		if _, known := asked[c.Placement]; !known {
+			nodes := 1
+			if c.Placement == result.CrossNode {
+				nodes = 2
+			}
+			asked[c.Placement] = able.Places(ctx, nodes)
+		}
+		return "", asked[c.Placement]
+	}
+}
+
+// nodes is how many nodes testbeds have: those of the study, but one where nothing across nodes can be measured for want of a second.
+func (p *Plan) nodes(s *study.Study, able testbed.Capabilities) int {
+	across := slices.ContainsFunc(p.Cells, func(c result.Cell) bool { return c.Unsupported == "" && c.Placement == result.CrossNode })
+	if able.Places != nil && !across {
+		return 1
+	}
+	return s.Testbed.Nodes
 }
 
 // notSwappable is why live swaps would measure a cell on another path than its name says, "" where they don't.

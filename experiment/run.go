@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"netdelta/experiment/blocks"
@@ -152,6 +153,7 @@ type runner struct {
 	repeated int                 // rounds of this build
 	prepared int                 // the build that was last set up ahead
 	step     plan.Step           // that is carried out
+	whole    atomic.Bool         // a trial was measured in this run
 }
 
 func newRunner(c Config) *runner {
@@ -306,6 +308,9 @@ func (r *runner) keep(trials []result.Trial) {
 			continue
 		}
 		r.noteCongestion(t)
+		if t.Failed == "" {
+			r.whole.Store(true)
+		}
 		r.trials = append(r.trials, t)
 		r.writer.append(t)
 	}

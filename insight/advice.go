@@ -15,7 +15,8 @@ type AdviceKind int
 
 // The kinds, in the order in which they are given.
 const (
-	AdviceChange     AdviceKind = iota // make Change
+	AdviceBroken     AdviceKind = iota // repair what Finding says of a network over which nothing could be measured
+	AdviceChange                       // make Change
 	AdviceLink                         // the links bound Settings
 	AdviceDisk                         // the disk bounds Settings
 	AdviceFree                         // Networks cost nothing that matters: there is nothing to change
@@ -52,8 +53,11 @@ type Advice struct {
 
 // Advise says what to change, the largest gain first, then what to leave alone, what the doctor found, what is left as a last resort, and
 // what a run lacked for more. The direct deltas
-// come from basis.directs.
+// come from basis.directs. Where a network is broken, that is to be repaired before anything is changed.
 func Advise(run result.Run, direct []result.Delta) []Advice {
+	if all := broken(run); len(all) > 0 {
+		return all
+	}
 	var all []Advice
 	parts := Parts(run)
 	var escapes []Advice
@@ -70,6 +74,16 @@ func Advise(run result.Run, direct []result.Delta) []Advice {
 	all = slices.Concat(all, fixes, weighable(run), escapes, more(run), questions(run), sight)
 	for i := range all {
 		all[i].Run = run
+	}
+	return all
+}
+
+// broken are the networks over which nothing could be measured.
+func broken(run result.Run) (all []Advice) {
+	for _, f := range run.Environment.Findings {
+		if f.Topic == result.TopicBroken {
+			all = append(all, Advice{Kind: AdviceBroken, Finding: f, Run: run})
+		}
 	}
 	return all
 }
@@ -95,8 +109,12 @@ func fixes(run result.Run, direct []result.Delta, advised []Advice) (fixes, sigh
 	return fixes, sight
 }
 
-// free names networks that are the same as their baseline in every setting of a workload that was measured: changing them gains nothing.
+// free names networks that are the same as their baseline in every setting of a workload that was measured: changing them gains nothing. Of the
+// ways to a cluster's pods that is said against the nodes' own network alone: nobody chooses between a service and its pod.
 func free(run result.Run, parts []Part) []Advice {
+	if run.Environment.Cluster != nil && !onNodesOfCluster(run) && run.Baseline() != hostNetwork {
+		return nil
+	}
 	var all []Advice
 	for _, p := range []result.Placement{result.SameNode, result.CrossNode} {
 		seen := map[string]bool{}
@@ -133,6 +151,9 @@ func free(run result.Run, parts []Part) []Advice {
 	}
 	return all
 }
+
+// hostNetwork is the nodes' own network, on a cluster and in a lab.
+const hostNetwork = "host"
 
 // networksOf are the networks of a run's cells, with their paths, in order.
 func networksOf(run result.Run) []string {

@@ -347,6 +347,39 @@ func TestAdviceOfTheDoctor(t *testing.T) {
 	}
 }
 
+// Where a network is broken, its repair is all that is advised: no change of what could not be measured.
+func TestAdviceOnABrokenNetwork(t *testing.T) {
+	run := runOf(measured("pod", "slower", 70, 75, 80), measured("nodeport", "faster", -30, -25, -20))
+	run.Environment.Cluster = &result.Cluster{Product: "calico-vxlan"}
+	run.Environment.Findings = []result.Finding{
+		{Topic: "encapsulation", Says: "packets are encapsulated", Fix: "calico: vxlanMode CrossSubnet"},
+		{Topic: result.TopicBroken, Says: "packets above 1450 bytes vanish from w1 to w2", Fix: "raise the MTU of the switch"},
+	}
+	all := advised(t, run, directly("pod", measured("nodeport", "faster", -30, -25, -20)))
+	if len(all) != 1 || all[0].Kind != words.KindFix || !strings.Contains(all[0].Says, "1450 bytes vanish from w1 to w2") || all[0].How[0] != "raise the MTU of the switch" {
+		t.Errorf("got %+v", all)
+	}
+}
+
+// That a service is as fast as its pod is no advice: nobody chooses between the two.
+func TestNothingToKeepBesidePods(t *testing.T) {
+	headless := measured("headless", "same", -0.5, 0.3, 1.1)
+	headless.Baseline = "pod"
+	run := runOf(headless)
+	for i := range run.Cells {
+		if run.Cells[i].Network == "host" {
+			run.Cells[i].Network = "pod"
+		}
+	}
+	if got := saying(advised(t, run), words.KindKeep); len(got) != 1 {
+		t.Errorf("in a lab: %q", got)
+	}
+	run.Environment.Cluster = &result.Cluster{}
+	if got := saying(advised(t, run), words.KindKeep); len(got) != 0 {
+		t.Errorf("on a cluster: %q", got)
+	}
+}
+
 // On a cluster the run that would weigh a fix stands next to it, before last resorts and more time; what the doctor could not see is last.
 func TestOrderOfAdviceOnACluster(t *testing.T) {
 	run := runOf(measured("pod", "slower", 70, 75, 80), measured("nodeport", "unresolved", -10, 5, 20))

@@ -256,21 +256,31 @@ func FindProduct(name string) (Product, bool) {
 	return gather.First(Products(), func(p Product) bool { return strings.EqualFold(p.Name, name) })
 }
 
-// ProductOf is the product of a system whose packets between nodes travel in an encapsulation or encryption, both as a survey of a cluster
-// names them: "flannel" in "vxlan"; "none" is neither. It is false where the catalogue has none.
-func ProductOf(system, wire string) (Product, bool) {
-	wires := map[string][]string{
+// wires are the networks whose packets between nodes travel in each encapsulation or encryption, as a survey of a cluster names them; "none" is
+// neither.
+func wires() map[string][]string {
+	return map[string][]string{
 		"none": {"routed", "ebpf-routed"}, "vxlan": {"vxlan-routed", "ebpf-vxlan"}, "ipip": {"ipip"}, "geneve": {"geneve"},
 		"wireguard": {"wireguard"}, "ipsec": {"ipsec"}, "udp": {"udp-tun"},
 	}
-	all := Products()
-	i := slices.IndexFunc(all, func(p Product) bool {
-		return strings.EqualFold(p.System, system) && slices.Contains(wires[wire], p.Network)
+}
+
+// ProductOf is the product of a system whose packets between nodes travel in an encapsulation or encryption, both as a survey of a cluster
+// names them: "flannel" in "vxlan"; "none" is neither. It is false where the catalogue has none.
+func ProductOf(system, wire string) (Product, bool) {
+	return gather.First(Products(), func(p Product) bool {
+		return strings.EqualFold(p.System, system) && slices.Contains(wires()[wire], p.Network)
 	})
-	if i < 0 {
-		return Product{}, false
+}
+
+// WireOf is what the packets of a product travel in between nodes: "vxlan"; "" where that is nothing, or not known.
+func WireOf(p Product) string {
+	for wire, networks := range wires() {
+		if wire != "none" && slices.Contains(networks, p.Network) {
+			return wire
+		}
 	}
-	return all[i], true
+	return ""
 }
 
 // Move is a change that users of a system can make while they keep the system.

@@ -96,6 +96,9 @@ type Finding struct {
 	Fix   string `json:"fix,omitempty"`
 }
 
+// TopicBroken is the topic of findings on a network that does not carry what workloads send: what to do about it comes before all else.
+const TopicBroken = "broken network"
+
 // Pins are the processors of a workload's ends, each numbered as its own machine numbers them.
 type Pins struct {
 	Client int `json:"client"`

@@ -68,6 +68,9 @@ type Capabilities struct {
 	Changer func(run, folder string) (Changer, error)
 	// Nodes names the nodes that there are; nil where as many are made as are asked for.
 	Nodes func(ctx context.Context) ([]string, error)
+	// Places is an error where no testbed can have so many nodes now, an *UnsupportedError where that is up to the nodes that there are; nil where
+	// as many are made as are asked for.
+	Places func(ctx context.Context, nodes int) error
 	// Fleet makes pods of many clients at once; nil where testbeds are as good.
 	Fleet func(ctx context.Context, s FleetSpec) (Fleet, error)
 	// Policies opens a server that a NetworkPolicy closes, with so many policies in force and a probe of it as often as every; nil where
@@ -115,7 +118,8 @@ type Instruments struct {
 	// Observer looks at the devices of a network that the provider has planned, PathObserver at the devices of any other network.
 	Observer     Observer
 	PathObserver PathObserver
-	// WatchConfig begins to watch how the testbed's namespaces are configured, which only netdelta itself should change.
+	// WatchConfig begins to watch how the testbed's namespaces are configured, which only netdelta itself should change; on a cluster, whether
+	// the agents of its network keep running.
 	WatchConfig func(ctx context.Context) (ConfigWatch, error)
 	// Drops counts what devices and queueing disciplines of the testbed have dropped since they were made.
 	Drops func(ctx context.Context) ([]result.Drop, error)

@@ -160,6 +160,23 @@ func (e *UnsupportedError) Remedy() string {
 // Is makes errors.Is(err, ErrUnsupported) true.
 func (e *UnsupportedError) Is(target error) bool { return target == ErrUnsupported }
 
+// BrokenError says that what joins pods does not carry what a workload sends, so that nothing can be measured over it until it is repaired.
+type BrokenError struct {
+	Says    string // what is wrong, between which nodes: "packets above 1450 bytes vanish from w1 to w2"
+	Network string // over which it was tried
+	Tried   string // what came of it, "" where Says tells
+	Fix     string // what to do
+}
+
+// Error implements error.
+func (e *BrokenError) Error() string {
+	text := e.Says + ", over network " + e.Network
+	if e.Tried != "" {
+		text += " (" + e.Tried + ")"
+	}
+	return text + "; " + e.Fix
+}
+
 // Volume is storage that is made for a testbed and removed with it. The zero value is none.
 type Volume struct {
 	// Class is the kind of storage, as its owner calls it: the name of a StorageClass.

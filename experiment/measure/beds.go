@@ -75,6 +75,7 @@ func (b *Beds) SwapIn(ctx context.Context, g Group, cells []result.Cell) []*Sess
 		err = b.serve(ctx, bed, g.Underlay, cells)
 	}
 	if err != nil {
+		b.context.Observed.Fail(err)
 		return failAll(sessions, fmt.Errorf("swapping in network %s: %w", g.Network, err))
 	}
 	select {

@@ -90,6 +90,7 @@ func (m *Context) OpenProven(ctx context.Context, index int, cells []result.Cell
 
 // FailedBuild is a build of cells of which none can be measured.
 func (m *Context) FailedBuild(index int, cells []result.Cell, err error) *Build {
+	m.Observed.Fail(err)
 	return &Build{Index: index, Sessions: failAll(m.newSessions(cells), err)}
 }
 
@@ -103,6 +104,7 @@ func (m *Context) openGroup(ctx context.Context, b *Build, g Group) []*Session {
 	}
 	tb, agents, err := m.openAgents(ctx, b, g, sessions)
 	if err != nil {
+		m.Observed.Fail(err)
 		return failAll(sessions, err)
 	}
 	if b.sweeps && m.able.OwnsNodes {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type Observed struct {
 	networks   map[string]bool
 	notes      []string // on what could not be observed
 	said       []string // by testbeds
+	broken     []testbed.BrokenError
 	versions   map[string]string
 	nodes      map[string]result.Environment
 	interrupts map[string][]uint64 // as result.Server.InterruptCounts, by node
@@ -52,6 +54,19 @@ func (o *Observed) Say(sentences ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.said = appendOnce(o.said, sentences...)
+}
+
+// Fail keeps what an error says of a network that does not carry what a workload sends, for the run's findings.
+func (o *Observed) Fail(err error) {
+	broken, is := errors.AsType[*testbed.BrokenError](err)
+	if !is {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	kept := *broken
+	kept.Tried = "" // it differs from build to build
+	o.broken = gather.Once(o.broken, kept)
 }
 
 // Notes adds to the notes of a run, each once.
@@ -155,6 +170,12 @@ func (o *Observed) Environment(e result.Environment) result.Environment {
 	defer o.mu.Unlock()
 	if len(o.links) > 0 {
 		e.Links, e.Sysctls = o.links, o.sysctls
+	}
+	e.Findings = slices.Clone(e.Findings)
+	for _, b := range o.broken {
+		networks := gather.Each(gather.Where(o.broken, func(other testbed.BrokenError) bool { return other.Says == b.Says }),
+			func(other testbed.BrokenError) string { return other.Network })
+		e.Findings = gather.Once(e.Findings, result.Finding{Topic: result.TopicBroken, Says: b.Says + ", over network " + strings.Join(networks, ", "), Fix: b.Fix})
 	}
 	if len(o.versions) > 0 {
 		known := maps.Clone(o.versions)

@@ -96,7 +96,7 @@ func fit(cells []result.Cell, key loadOf, costs Costs, rules Rules) (Fitted, err
 	for i, c := range f.Cells {
 		l := key(c)
 		if c.Unsupported == "" && c.Skipped == "" && of[l] != nil && !chosen[l] {
-			f.Cells[i].Skipped = fmt.Sprintf("left out by the time budget of %s; %s holds all",
+			f.Cells[i].Skipped = fmt.Sprintf("left out by the time budget of %s; %s"+holdsAll,
 				unit.FormatDuration(rules.Budget), unit.FormatDuration(f.Whole))
 		}
 	}
@@ -206,8 +206,11 @@ func byTurns(cells []result.Cell, key loadOf) (turns []load, of map[load][]resul
 	return turns, of
 }
 
-// fittedOn is in each note on what a budget holds.
-const fittedOn = " workload settings, each on all "
+// fittedOn is in each note on what a budget holds, and holdsAll ends what names one that is long enough.
+const (
+	fittedOn = " workload settings, each on all "
+	holdsAll = " holds all"
+)
 
 func note(loads []load, of map[load][]result.Cell, chosen map[load]bool, measured []result.Cell, budget, whole time.Duration) string {
 	placements := placements(measured)
@@ -235,7 +238,7 @@ func note(loads []load, of map[load][]result.Cell, chosen map[load]bool, measure
 	if len(out) > shown {
 		left += fmt.Sprintf(" and %d more", len(out)-shown)
 	}
-	return fmt.Sprintf("the time budget of %s holds %d of %d"+fittedOn+"%d networks: %s; left out: %s; --time-budget %s holds all",
+	return fmt.Sprintf("the time budget of %s holds %d of %d"+fittedOn+"%d networks: %s; left out: %s; --time-budget %s"+holdsAll,
 		unit.FormatDuration(budget), len(in), len(loads), len(networks), strings.Join(in, ", "), left, unit.FormatDuration(whole))
 }
 

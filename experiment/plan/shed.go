@@ -14,8 +14,10 @@ import (
 
 // Shed is what a run left out because the machine is slower than planned.
 type Shed struct {
-	// Cells are the IDs.
-	Cells []string
+	// Cells are the IDs. Shown are those of them that have builds enough to be shown with what they measured before.
+	Cells, Shown []string
+	// Whole is a time budget that holds all, as far as is known since something was left out.
+	Whole string
 	// Why is each cell's reason, Note names all that is left out.
 	Why, Note string
 	// In are the IDs of cells that were left out at first and have come in, as Came says. Rest names those that have not.
@@ -57,17 +59,22 @@ func (s *Scheduler) leave(now time.Duration, out []leftOut) {
 	}
 	s.left = append(s.left, out...)
 	s.ahead, s.current.Cells = s.without(s.ahead), s.without(s.current.Cells)
-	s.out.Cells = nil
+	s.out.Cells, s.out.Shown = nil, nil
 	names := namesOf(s.left)
 	for _, l := range s.left {
 		s.out.Cells = append(s.out.Cells, l.cells...)
 	}
+	s.out.Shown = gather.Where(s.out.Cells, func(id string) bool { return s.builds[id] >= shownFrom })
 	whole := unit.FormatDuration(roundUp(s.whole(now)))
+	s.out.Whole = whole
 	ground := cmp.Or(s.rules.Ground, "this machine")
 	s.out.Why = fmt.Sprintf("left out by the time budget of %s: %s takes longer than was planned; about %s hold it", unit.FormatDuration(s.rules.Budget), ground, whole)
 	s.out.Note = fmt.Sprintf("%s takes longer than was planned: %s left out %s, so that the others have the %d builds that verdicts on small differences take; --time-budget %s holds these, too",
 		ground, strings.Join(names, ", ")+were(len(names)), s.when(), s.rules.MinBuilds, whole)
 }
+
+// shownFrom is how many builds the deltas of what is left out need to be shown: those of one or two would only be in the way.
+const shownFrom = 3
 
 // leastRounds is how many rounds a build has at least where more would leave too few builds.
 const leastRounds = 3
@@ -226,23 +233,33 @@ func (s *Scheduler) whole(now time.Duration) time.Duration {
 // Shed is what was left out since the run began.
 func (s *Scheduler) Shed() Shed { return s.out }
 
-// Mark returns a run's cells with the ones left out marked as skipped: deltas of one or two builds would only be in the way.
+// Mark returns a run's cells with the ones left out marked as skipped, but for those that are shown.
 func (o Shed) Mark(cells []result.Cell) []result.Cell {
 	marked := slices.Clone(cells)
 	for i, c := range marked {
 		switch {
+		case slices.Contains(o.Shown, c.ID):
 		case slices.Contains(o.Cells, c.ID):
 			marked[i].Skipped = o.Why
 		case slices.Contains(o.In, c.ID):
 			marked[i].Skipped = ""
+		case o.Whole != "" && strings.HasSuffix(c.Skipped, holdsAll): // as guessed
+			why, _, _ := strings.Cut(c.Skipped, "; ")
+			marked[i].Skipped = why + "; " + o.Whole + holdsAll
 		}
 	}
 	return marked
 }
 
-// Explain adds to a run's notes what was left out and what has come in; the note on what the budget holds is then no longer true.
+// Explain adds to a run's notes what was left out and what has come in; the note on what the budget holds is then no longer true. Of two
+// budgets that hold all, only the one that is known better is named.
 func (o Shed) Explain(notes []string) []string {
 	all := slices.Concat(notes, o.Came, []string{o.Rest, o.Note})
+	for i, n := range all {
+		if o.Note != "" && strings.HasSuffix(n, holdsAll) && n != o.Rest {
+			all[i] = n[:strings.LastIndex(n, "; ")]
+		}
+	}
 	return slices.DeleteFunc(all, func(n string) bool { return n == "" || len(o.In) > 0 && strings.Contains(n, fittedOn) })
 }
 
@@ -298,7 +315,7 @@ func (s *Scheduler) admit(now time.Duration) {
 	}
 	s.come(in)
 	if rest := namesOf(s.later); len(rest) > 0 && len(s.out.In) > 0 {
-		s.out.Rest = fmt.Sprintf("left out by the time budget of %s: %s; --time-budget %s holds all",
+		s.out.Rest = fmt.Sprintf("left out by the time budget of %s: %s; --time-budget %s"+holdsAll,
 			unit.FormatDuration(s.rules.Budget), strings.Join(rest, ", "), unit.FormatDuration(roundUp(s.whole(now))))
 	}
 }

@@ -121,6 +121,39 @@ func TestNothingIsGivenUpWithoutNeed(t *testing.T) {
 	}
 }
 
+// What is left out after some builds is shown with these, and one budget is named that holds all, though another was guessed at first.
+func TestWhatWasMeasuredIsShown(t *testing.T) {
+	cells := settings(4, 3)
+	w := &world{burst: 7 * time.Millisecond, perCell: 10 * time.Millisecond}
+	w.noise = func() float64 {
+		if len(w.steps) >= 2 {
+			return 3
+		}
+		return 1
+	}
+	s := plan.NewScheduler(cells, rules(15*time.Second), costs())
+	w.run(t, s)
+	shed := s.Shed()
+	if len(shed.Shown) == 0 || len(shed.Shown) == len(cells) {
+		t.Fatalf("shown are %d of %d cells that were left out: the test shows nothing", len(shed.Shown), len(shed.Cells))
+	}
+	guessed := result.Cell{ID: "guessed", Skipped: "left out by the time budget of 20s; 25s holds all"}
+	for _, c := range shed.Mark(append(cells, guessed)) {
+		switch {
+		case c.ID == guessed.ID:
+			if want := "left out by the time budget of 20s; " + shed.Whole + " holds all"; c.Skipped != want {
+				t.Errorf("a cell that was left out as guessed is marked %q, want %q", c.Skipped, want)
+			}
+		case c.Skipped != "" && w.builds[c.ID] >= 3:
+			t.Errorf("%s has %d builds and is marked %q", c.ID, w.builds[c.ID], c.Skipped)
+		}
+	}
+	notes := strings.Join(shed.Explain([]string{"the time budget of 20s holds 1 of 2 workload settings, each on all 3 networks: a; left out: b; --time-budget 25s holds all"}), "\n")
+	if strings.Count(notes, "--time-budget") != 1 || !strings.Contains(notes, "--time-budget "+shed.Whole) || !strings.Contains(notes, "left out: b") {
+		t.Errorf("it is said: %s", notes)
+	}
+}
+
 // However loaded the machine is: settings go first, then rounds, and builds of the first setting last.
 func TestLoadedMachineKeepsBuilds(t *testing.T) {
 	const budget = 30 * time.Second

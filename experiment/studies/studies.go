@@ -31,8 +31,11 @@ var throughput string
 //go:embed kubernetes.yaml
 var kubernetes string
 
-// Default is the name of the study that runs when none is named.
-const Default = "latency"
+// Default is the name of the study that runs when none is named, and Cluster of the one that does on a Kubernetes cluster.
+const (
+	Default = "latency"
+	Cluster = "kubernetes"
+)
 
 // File is a built-in study as a file.
 type File struct {

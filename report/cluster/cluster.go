@@ -155,6 +155,9 @@ func (p page) network(s survey.Survey) {
 	if s.Services.Count >= 0 {
 		services += fmt.Sprintf(", %d of them", s.Services.Count)
 	}
+	if s.Tried > 0 {
+		rows = append(rows, []string{"from pod to pod", fmt.Sprintf("%d of %d ways between nodes carry packets of full size", s.Tried-min(len(s.Broken), s.Tried), s.Tried)})
+	}
 	rows = append(rows, []string{"pods' MTU", size}, []string{"policies", known(n.Policies)}, []string{"eBPF", known(n.EBPF)}, []string{"encryption", known(n.Encryption)},
 		[]string{"services", services})
 	if s.Secondary.Multus {

@@ -152,7 +152,8 @@ func settings(run result.Run) []*setting {
 			ID: "s" + number(float64(i)), Key: part.Setting, Load: words.Load(part.Setting), Regime: words.RegimeSays(part.Setting.Regime()),
 			Where: words.At(part.Setting.Placement), Inline: i < inlineMost, part: part,
 		}
-		s.Says, s.Bounded = words.Conclusion(insight.Conclude(part)), spaced(words.Across(part.Headlines()), words.Bounded(part.Bounds()), words.ByState(run.Checks, part.Cells))
+		s.Says, s.Bounded = words.Conclusion(insight.Conclude(part)), spaced(words.Across(part.Headlines()), words.Bounded(part.Bounds()),
+			words.Reasons(insight.Reasons(run, part)), words.ByState(run.Checks, part.Cells))
 		all = append(all, s)
 	}
 	return all

@@ -44,8 +44,10 @@ func Write(w io.Writer, run result.Run) error {
 	}
 	for i, p := range parts {
 		d.setting(p)
-		if says := words.ByState(run.Checks, p.Cells); says != "" {
-			d.paragraph(escape(says))
+		for _, says := range []string{words.Reasons(insight.Reasons(run, p)), words.ByState(run.Checks, p.Cells)} {
+			if says != "" {
+				d.paragraph(escape(says))
+			}
 		}
 		if i == 0 {
 			d.list("What could overturn a choice:", words.Caveats(run))

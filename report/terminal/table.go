@@ -95,6 +95,7 @@ func (p *page) setting(part insight.Part) {
 	p.paragraph(piece{}, words.Conclusion(insight.Conclude(part)))
 	p.paragraph(piece{}, words.Across(part.Headlines()))
 	p.paragraph(piece{}, words.Bounded(part.Bounds()))
+	p.paragraph(piece{}, words.Reasons(insight.Reasons(p.run, part)))
 	p.paragraph(piece{}, words.ByState(p.run.Checks, part.Cells))
 	if p.view.Pairs {
 		p.pairs(part)

@@ -51,6 +51,12 @@ func Advice(a insight.Advice) result.Advice {
 		out := opportunity(a.Change, a.Run)
 		out.Kind, out.Says = KindLastResort, "If all else fails, t"+strings.TrimPrefix(out.Says, "T")
 		return out
+	case insight.AdviceBroken:
+		return result.Advice{
+			Kind: KindFix, Says: "Repair the network first: " + strings.TrimSuffix(a.Finding.Says, ".") + ".",
+			Why: "Nothing could be measured over it, and your own pods meet the same; what to change is for a run on a network that works.",
+			How: []string{a.Finding.Fix},
+		}
 	case insight.AdviceFree:
 		return result.Advice{
 			Kind: KindKeep,

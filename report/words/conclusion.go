@@ -284,6 +284,36 @@ func ByState(checks []result.Check, cells []result.Cell) string {
 	return strings.Join(says, " ")
 }
 
+// Reasons says where the differences between the ways to a cluster's pods arise; "" where nothing is known of it.
+func Reasons(all []insight.Reason) string {
+	return strings.Join(gather.Each(all, reason), " ")
+}
+
+func reason(r insight.Reason) string {
+	services := "what leads to services"
+	switch r.Proxy {
+	case "iptables", "nftables", "ipvs":
+		services += ", kube-proxy with " + r.Proxy + ","
+	case "ebpf":
+		services += ", eBPF in place of kube-proxy,"
+	}
+	switch r.Kind {
+	case insight.ReasonPods:
+		between := ""
+		if r.Wire != "" {
+			between = " and, between the nodes, " + r.Wire
+		}
+		return fmt.Sprintf("What %s adds to %s is in the devices and rules that lead packets into pods%s.", r.Network, r.Than, between)
+	case insight.ReasonNoTunnel:
+		return fmt.Sprintf("%s is %s against %s: it goes to the node's own address, and so skips the tunnel (%s).", r.Network, Percent(r.Ratio), r.Than, r.Wire)
+	case insight.ReasonNoServices:
+		return fmt.Sprintf("%s is as %s: %s adds nothing that shows.", r.Network, r.Than, services)
+	case insight.ReasonServices:
+		return fmt.Sprintf("%s is %s against %s: that is %s.", r.Network, Percent(r.Ratio), r.Than, strings.TrimSuffix(services, ","))
+	}
+	return ""
+}
+
 // Across says how the headline deltas of a setting were taken that are across states of the cluster; "" where there are none.
 func Across(deltas []result.Delta) string {
 	fewest, most := 0, 0

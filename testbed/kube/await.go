@@ -39,7 +39,10 @@ func (l *Launcher) await(ctx context.Context, namespace, name string) (*corev1.P
 // that is restarted meanwhile does no harm.
 func (l *Launcher) awaitThat(ctx context.Context, namespace, name, what string, within time.Duration, is func(*corev1.Pod) bool) (*corev1.Pod, error) {
 	var last error
+	wait := l.waits.begin("pod "+name+" to be "+what, within)
+	defer wait.stop()
 	for waited := range Polling(ctx, apiPause) {
+		wait.still(last)
 		pod, err := l.cluster.API.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):

@@ -48,6 +48,8 @@ type Driver struct {
 	// enforcing says that policies were seen to be enforced.
 	enforcing atomic.Bool
 
+	looks agentLooks // at the cluster's own agents
+
 	equipping sync.Mutex
 	equipped  map[string]bool // which programs the pods' image has
 }

@@ -155,6 +155,23 @@ type GuardedError struct {
 // Error implements error.
 func (e *GuardedError) Error() string { return "the namespace does not admit the pod: " + e.Said }
 
+// mustSpecify is in the words of a quota that counts what a pod does not say it takes.
+const mustSpecify = "must specify "
+
+// Specifies is what has pods say how much they take, where a quota wants that: the flags, by the quota's words. It is "" for other words.
+func Specifies(said string) string {
+	_, wanted, is := strings.Cut(said, mustSpecify)
+	switch {
+	case !is:
+		return ""
+	case strings.Contains(wanted, "limits.cpu"):
+		return "give --qos guaranteed, with --cpu 500m --memory 256Mi or as much as the quota has room for"
+	case strings.Contains(wanted, "limits.memory"):
+		return "give --memory 64Mi, or as much as the quota has room for"
+	}
+	return "give --qos burstable, which asks for a little of each"
+}
+
 // withFix turns a refusal of the API server into an error that says what to do.
 func withFix(err error) error {
 	var status apierrors.APIStatus
@@ -168,7 +185,9 @@ func withFix(err error) error {
 	switch {
 	case strings.Contains(said, "violates PodSecurity"):
 		return &GuardedError{Said: said}
-	case strings.Contains(said, "exceeded quota"), strings.Contains(said, "failed quota"):
+	case strings.Contains(said, mustSpecify):
+		return fmt.Errorf("the namespace's quota wants it said how much each pod takes: %w; %s", err, Specifies(said))
+	case strings.Contains(said, "exceeded quota"):
 		return fmt.Errorf("the namespace's quota has no room: %w; measure fewer networks at once, or have the quota raised", err)
 	case strings.Contains(said, "being terminated"):
 		return fmt.Errorf("%w; give another namespace with --namespace, or see with kubectl describe namespace what keeps that one", err)

@@ -152,6 +152,13 @@ func TestMendable(t *testing.T) {
 	if err := withFix(apierrors.NewForbidden(pods, "p", errors.New(`violates PodSecurity "restricted:latest": host namespaces (hostNetwork=true)`))); !errors.As(err, &guarded) || !strings.Contains(err.Error(), "hostNetwork=true") {
 		t.Errorf("pod security: %v", err)
 	}
+	for wanted, fix := range map[string]string{
+		"limits.memory for: netdelta": "--memory 64Mi", "limits.cpu for: netdelta; limits.memory for: netdelta": "--qos guaranteed", "requests.cpu for: netdelta": "--qos burstable",
+	} {
+		if err := withFix(apierrors.NewForbidden(pods, "p", errors.New("failed quota: small: must specify "+wanted))); !strings.Contains(err.Error(), fix) || strings.Contains(err.Error(), "fewer networks") {
+			t.Errorf("%s: got %v", wanted, err)
+		}
+	}
 	if err := withFix(apierrors.NewForbidden(pods, "p", errors.New("exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"))); err == nil || !strings.Contains(err.Error(), "have the quota raised") {
 		t.Errorf("quota: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"strconv"
 
@@ -126,12 +127,13 @@ func (f *Fleet) manifest(role Role, count int) *batchv1.Job {
 		LabelSelector: &metav1.LabelSelector{MatchLabels: f.labels(role)},
 	}}
 	pod.Spec.Affinity = onNodes(f.launcher.options.Nodes...)
+	maps.Copy(pod.Labels, f.labels(role))
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: f.name(string(role)), Namespace: pod.Namespace, Labels: f.labels(role)},
 		Spec: batchv1.JobSpec{
 			Completions: new(int32(count)), Parallelism: new(min(int32(count), fleetWave)), CompletionMode: new(batchv1.IndexedCompletion),
 			BackoffLimitPerIndex: new(int32(0)), MaxFailedIndexes: new(int32(count)), TTLSecondsAfterFinished: new(int32(60)),
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: f.labels(role), Annotations: pod.Annotations}, Spec: pod.Spec},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations}, Spec: pod.Spec},
 		},
 	}
 }

@@ -23,6 +23,8 @@ const (
 	// until kube-proxy has programmed its rules, and the network knows a new pod.
 	endpointWithin = 30 * time.Second
 	openWithin     = 30 * time.Second
+	// deniedWithin takes the place of openWithin where NetworkPolicies keep the pods from each other, if anything enforces these.
+	deniedWithin = 10 * time.Second
 	// namedWithin is how long the cluster's name service may take to know a new Service.
 	namedWithin = 15 * time.Second
 )
@@ -124,11 +126,17 @@ func (t *Testbed) proveOnce(ctx context.Context, client, server *pod) error {
 	}
 	stop := context.AfterFunc(ctx, answerer.cut)
 	defer stop()
-	trial := inside.Trial{At: []netip.AddrPort{server.endpoint(t.spec.Network, server.trialPort())}, Within: openWithin}
+	trial := inside.Trial{At: []netip.AddrPort{server.endpoint(t.spec.Network, server.trialPort())}, Within: openWithin, Whole: true}
+	denials := t.denials(ctx, client, server)
+	if len(denials) > 0 {
+		trial.Within = deniedWithin
+	}
 	trying, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	go func() { <-answerer.done; giveUp() }() // it is closed below in any case
+	heard := t.driver.launcher.waits.during(fmt.Sprintf("the way from a pod on %s to one on %s over network %s", client.Node(), server.Node(), t.spec.Network), trial.Within)
 	out, err := askOnce[inside.Outcome](trying, t.driver.cluster, c.place, inside.Try, trial)
+	heard()
 	if trying.Err() != nil && ctx.Err() == nil {
 		return fmt.Errorf("it was lost while the way to it was tried: %w", answerer.lost())
 	}
@@ -136,9 +144,11 @@ func (t *Testbed) proveOnce(ctx context.Context, client, server *pod) error {
 	if err != nil {
 		return fmt.Errorf("try the way from %s: %w", client.Name(), err)
 	}
-	if out.Error != "" {
-		return fmt.Errorf("nothing comes back from it to %s on node %s over network %s within %s: %s; is there a NetworkPolicy or a firewall between them, does kube-proxy run?",
-			client.Name(), client.Node(), t.spec.Network, openWithin, out.Error)
+	if broken := judgeWay(out, client.Node(), server.Node(), t.spec.Network, denials); broken != nil {
+		return broken
+	}
+	for _, says := range vanishing(out, client.Node(), server.Node()) { // TCP gets by all the same
+		t.driver.note(fmt.Sprintf("network %s: %s; TCP gets through, with smaller packets", t.spec.Network, says))
 	}
 	t.driver.launcher.options.Log("pod %s reaches %s over %s, %s after it was asked", client.Name(), server.Name(), t.spec.Network, time.Since(began).Round(time.Millisecond))
 	return nil

@@ -29,6 +29,7 @@ type Launcher struct {
 	program *sentProgram
 	sending chan struct{} // holds one for each pod that the program is being sent to
 	made    atomic.Bool   // a pod was, or may have been
+	waits   waits
 }
 
 // NewLauncher checks the options. It asks the cluster nothing.
@@ -37,7 +38,7 @@ func NewLauncher(c *Cluster, o Options) (*Launcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Launcher{cluster: c, options: o, program: &sentProgram{path: o.Binary}, sending: make(chan struct{}, sendAtOnce)}, nil
+	return &Launcher{cluster: c, options: o, waits: waits{say: o.Waiting}, program: &sentProgram{path: o.Binary}, sending: make(chan struct{}, sendAtOnce)}, nil
 }
 
 // Run is what the launcher's pods are labelled with.

@@ -82,6 +82,7 @@ func (l *Launcher) Manifest(w Wish) *corev1.Pod {
 			},
 		},
 	}
+	o.apply(pod)
 	if w.HostNetwork {
 		pod.Spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
 	}

@@ -15,6 +15,7 @@ import (
 
 	"netdelta/internal/gather"
 
+	"netdelta/result"
 	"netdelta/testbed"
 )
 
@@ -39,8 +40,11 @@ func (d *Driver) Choose(ctx context.Context, count int) ([]string, error) {
 func (d *Driver) usable(ctx context.Context, count int) ([]string, error) {
 	d.choosing.Lock()
 	defer d.choosing.Unlock()
+	wait := d.launcher.waits.begin(fmt.Sprintf("%d nodes that take pods", count), nodeWithin)
+	defer wait.stop()
 	for waited := range Polling(ctx, nodePause) {
 		nodes, err := d.chooseNow(ctx, count)
+		wait.still(err)
 		var short *nodesError
 		if !errors.As(err, &short) || len(d.chosen) < count || waited > nodeWithin {
 			return nodes, err
@@ -91,7 +95,7 @@ func (e *nodesError) Error() string {
 // unsupported is the error of a feature that needs as many nodes. Fewer is what does not.
 func (e *nodesError) unsupported(feature, fewer string) error {
 	return &testbed.UnsupportedError{
-		Feature: feature, Need: fmt.Sprintf("%d nodes that take pods, of which there are %d%s", e.want, e.take, e.reasons), Fix: "give the cluster more nodes, or measure " + fewer,
+		Feature: feature, Need: fmt.Sprintf("%d nodes that take pods, of which there are %d%s", e.want, e.take, e.reasons), Fix: "give the cluster more nodes, or measure " + fewer + tolerable([]string{e.reasons}),
 	}
 }
 
@@ -127,7 +131,7 @@ func candidates(nodes []corev1.Node, o Options) (able, refused []string) {
 		case len(o.Zones) > 0 && (!slices.Contains(o.Zones, zone) || zones[zone]):
 			continue
 		default:
-			why = unfit(n)
+			why = o.unfit(n)
 		}
 		if why != "" {
 			refused = append(refused, name+": "+why)
@@ -145,7 +149,7 @@ func candidates(nodes []corev1.Node, o Options) (able, refused []string) {
 }
 
 // unfit is why a node takes no pods, "" where it does.
-func unfit(n corev1.Node) string {
+func (o Options) unfit(n corev1.Node) string {
 	if n.Spec.Unschedulable {
 		return "cordoned"
 	}
@@ -155,7 +159,7 @@ func unfit(n corev1.Node) string {
 		}
 	}
 	for _, t := range n.Spec.Taints {
-		if t.Effect != corev1.TaintEffectPreferNoSchedule {
+		if o.keepsOut(t) {
 			return "tainted " + t.Key
 		}
 	}
@@ -163,6 +167,48 @@ func unfit(n corev1.Node) string {
 		return "runs " + os
 	}
 	return ""
+}
+
+// CheckNodes says which of the nodes that are named by the options are not there or take no pods.
+func (d *Driver) CheckNodes(ctx context.Context) error {
+	o := d.launcher.options
+	if len(o.Nodes) == 0 {
+		return nil
+	}
+	list, err := d.cluster.API.Nodes.List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) {
+		return nil // the scheduler will tell what is wrong with them
+	}
+	if err != nil {
+		return fmt.Errorf("look for the nodes of --nodes: %w", err)
+	}
+	_, refused := candidates(list.Items, o)
+	if len(refused) == 0 {
+		return nil
+	}
+	able, _ := candidates(list.Items, Options{PodSpec: o.PodSpec})
+	return fmt.Errorf("--nodes: %s; those that take pods are %s%s", strings.Join(refused, "; "), strings.Join(able, ", "), tolerable(refused))
+}
+
+// tolerable is what lets pods onto nodes that refuse them by taints.
+func tolerable(refused []string) string {
+	if slices.ContainsFunc(refused, func(why string) bool { return strings.Contains(why, ": tainted ") }) {
+		return "; --tolerate KEY lets pods onto tainted ones"
+	}
+	return ""
+}
+
+// Places is testbed.Capabilities.Places.
+func (d *Driver) Places(ctx context.Context, nodes int) error {
+	_, err := d.Choose(ctx, nodes)
+	if short, is := errors.AsType[*nodesError](err); is {
+		feature, fewer := "placement "+string(result.CrossNode), "placement "+string(result.SameNode)+" alone"
+		if nodes < 2 {
+			feature, fewer = "a run", "another cluster"
+		}
+		return short.unsupported(feature, fewer)
+	}
+	return err
 }
 
 // Able are the names of all nodes that take pods of the run, in the order in which testbeds use them.

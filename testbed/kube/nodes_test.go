@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"netdelta/testbed"
 	"netdelta/testbed/kube/kubetest"
 )
 
@@ -73,6 +75,34 @@ func TestChoose(t *testing.T) {
 	}
 	if _, err := d.Choose(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "w1: not ready") || !strings.Contains(err.Error(), "same-node") {
 		t.Errorf("three of two nodes: %v", err)
+	}
+}
+
+// Nodes that are named and take no pods are refused by their names before anything is measured, and placements for which there are too few.
+func TestNodesAreRefusedByName(t *testing.T) {
+	cp, w1, w2 := node("cp", "", tainted), node("w1", ""), node("w2", "", unready)
+	for name, c := range map[string]struct {
+		o             Options
+		named, across string // parts of the errors
+	}{
+		"any":       {Options{}, "", "of which there are 1 (cp: tainted node-role.kubernetes.io/control-plane; w2: not ready)"},
+		"no node":   {Options{Nodes: []string{"w1", "w9"}}, "w9: there is no such node; those that take pods are w1", "w9: there is no such node"},
+		"not ready": {Options{Nodes: []string{"w2"}}, "w2: not ready", "w2: not ready"},
+		"tainted":   {Options{Nodes: []string{"cp", "w1"}}, "--tolerate", "--tolerate"},
+		"tolerated": {Options{Nodes: []string{"cp", "w1"}, PodSpec: PodSpec{Tolerate: []string{"node-role.kubernetes.io/control-plane"}}}, "", ""},
+	} {
+		d := &Driver{cluster: &Cluster{API: kubetest.API(t, &cp, &w1, &w2)}, launcher: launcherWith(t, c.o)}
+		for what, got := range map[string]struct {
+			err  error
+			says string
+		}{"named": {d.CheckNodes(t.Context()), c.named}, "across": {d.Places(t.Context(), 2), c.across}} {
+			if (got.err != nil) != (got.says != "") || got.err != nil && !strings.Contains(got.err.Error(), got.says) {
+				t.Errorf("%s, %s: got %v, want %q", name, what, got.err, got.says)
+			}
+		}
+		if err := d.Places(t.Context(), 2); err != nil && !errors.Is(err, testbed.ErrUnsupported) {
+			t.Errorf("%s: %v is no lack of the cluster", name, err)
+		}
 	}
 }
 

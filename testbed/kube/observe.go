@@ -215,7 +215,7 @@ var _ testbed.PathObserver = (*Testbed)(nil)
 
 // Instruments implements testbed.Testbed.
 func (t *Testbed) Instruments() testbed.Instruments {
-	return testbed.Instruments{PathObserver: t, Notes: t.Notes, Moved: t.Moved}
+	return testbed.Instruments{PathObserver: t, WatchConfig: t.WatchConfig, Notes: t.Notes, Moved: t.Moved}
 }
 
 // Watch implements testbed.PathObserver.

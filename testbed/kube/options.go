@@ -61,12 +61,16 @@ type Options struct {
 	// Nodes are the names of those that pods are put on, in this order; Zones are the zones of which one node each is taken. Without
 	// either, any nodes that take pods are.
 	Nodes, Zones []string
+	// PodSpec is what the cluster may ask of pods.
+	PodSpec
 	// Ports is how many ports the servers of a pod can listen on; 0 is 40.
 	Ports int
 	// NodeAgent allows a pod in the namespace of each node, which looks at the devices there.
 	NodeAgent bool
 	// Within is how long a pod may take to start; 0 is two minutes.
 	Within time.Duration
+	// Waiting is told what is waited for, and for how long at most, once that takes long; it may be nil.
+	Waiting func(line string)
 	// Log is told what takes time; it may be nil.
 	Log func(format string, args ...any)
 }
@@ -96,6 +100,12 @@ const (
 	annotationOfResource = "k8s.v1.cni.cncf.io/resourceName"
 )
 
+// Check says what is wrong with the options.
+func (o Options) Check() error {
+	_, err := o.complete()
+	return err
+}
+
 // complete checks the options and fills in what is not given.
 func (o Options) complete() (Options, error) {
 	o.Run = cmp.Or(o.Run, NewRunID())
@@ -109,7 +119,7 @@ func (o Options) complete() (Options, error) {
 		return o, errors.New("no image for the pods: give --image REF (netdelta image --push makes one), or --base-image REF, any image with a shell, into which netdelta is streamed")
 	}
 	o.QoS = cmp.Or(o.QoS, Burstable)
-	if err := o.checkAmounts(); err != nil {
+	if err := errors.Join(o.checkAmounts(), o.check()); err != nil {
 		return o, err
 	}
 	o.Ports = cmp.Or(o.Ports, defaultPorts)
@@ -293,7 +303,7 @@ func (d *Driver) Capabilities() testbed.Capabilities {
 			Opens: 16, Ground: "the cluster",
 		},
 		Targets: &testbed.Targets{Locate: d.Locate, From: Pod},
-		Usual:   []string{Host, Pod, ClusterIP}, Nodes: d.Able, Fleet: d.OpenFleet, Policies: d.OpenPolicyTarget,
+		Usual:   []string{Host, Pod, ClusterIP}, Nodes: d.Able, Places: d.Places, Fleet: d.OpenFleet, Policies: d.OpenPolicyTarget,
 	}
 }
 

@@ -58,10 +58,15 @@ func LargestPacket(to netip.Addr) (way, device int, err error) {
 	if !answered(p.least, firstTries) {
 		return 0, device, errors.New("it does not answer pings")
 	}
-	if passes(device) { // nearly always
-		return device, device, nil
+	return LargestPassing(p.least, device, passes), device, nil
+}
+
+// LargestPassing is the largest size up to most that passes, where least does, and none above one that does not.
+func LargestPassing(least, most int, passes func(size int) bool) int {
+	if most <= least || passes(most) { // nearly always
+		return most
 	}
-	low, high := p.least, device // the first passes, the second does not
+	low, high := least, most // the first passes, the second does not
 	for high-low > 1 {
 		if middle := (low + high) / 2; passes(middle) {
 			low = middle
@@ -69,7 +74,7 @@ func LargestPacket(to netip.Addr) (way, device int, err error) {
 			high = middle
 		}
 	}
-	return low, device, nil
+	return low
 }
 
 // pingsOver4 are pings over IPv4, and pingsOver6 those over IPv6. They are never cut up, whatever was learned of the way before.

@@ -28,7 +28,7 @@ func answer(port string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer func() { _ = listener.Close() }() // the program ends with it
-	packets, err := net.ListenPacket("udp", ":"+port)
+	packets, err := listenWhole(port)
 	if err != nil {
 		return err
 	}
@@ -45,16 +45,7 @@ func answer(port string, in io.Reader, out io.Writer) error {
 			}()
 		}
 	}()
-	go func() {
-		b := make([]byte, 1<<10)
-		for {
-			n, from, err := packets.ReadFrom(b)
-			if err != nil {
-				return
-			}
-			_, _ = packets.WriteTo(b[:n], from) // as above
-		}
-	}()
+	go answerPackets(packets)
 	if _, err := fmt.Fprintln(out, "ready"); err != nil {
 		return err
 	}
@@ -66,12 +57,19 @@ func answer(port string, in io.Reader, out io.Writer) error {
 type Trial struct {
 	At     []netip.AddrPort `json:"at"` // all of them must answer
 	Within time.Duration    `json:"within_ns"`
+	// Whole says that packets as large as the devices at both ends take are tried as well, to the first of them.
+	Whole bool `json:"whole,omitempty"`
 }
 
 // Outcome is what came of a Trial.
 type Outcome struct {
 	Took  time.Duration `json:"took_ns"`
 	Error string        `json:"error,omitempty"` // "" where all ways are open
+	// Out and Back are how large packets can be to the other end and back from there, where that was tried.
+	Out  Passing `json:"out"`
+	Back Passing `json:"back"`
+	// Stuck says that a stream by TCP, whose packets are as large as its ends take, did not come back.
+	Stuck bool `json:"stuck,omitempty"`
 }
 
 // tryOnce is how long one attempt may take, and tryPause the time between two.
@@ -95,13 +93,21 @@ func try(trial string, out io.Writer) error {
 					break
 				}
 				if time.Since(began) >= t.Within {
-					return say(out, Outcome{time.Since(began), fmt.Sprintf("%s by %s: %v", at, protocol, err)})
+					return say(out, Outcome{Took: time.Since(began), Error: fmt.Sprintf("%s by %s: %v", at, protocol, err)})
 				}
 				time.Sleep(tryPause)
 			}
 		}
 	}
-	return say(out, Outcome{Took: time.Since(began)})
+	o := Outcome{}
+	if t.Whole && len(t.At) > 0 {
+		var err error
+		if o, err = tryWhole(t.At[0]); err != nil {
+			return fmt.Errorf("try large packets to %s: %w", t.At[0], err)
+		}
+	}
+	o.Took = time.Since(began)
+	return say(out, o)
 }
 
 // echo sends something and waits for it to come back.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"netdelta/internal/gather"
+	"netdelta/testbed/kube"
 )
 
 // Severity says what a finding is to a run.
@@ -49,7 +50,7 @@ func (f *findings) note(topic, says, why, fix string)    { f.add(Note, topic, sa
 func Judge(s Survey) []Finding {
 	var all findings
 	for _, judge := range []func(Survey, *findings){
-		judgeRights, judgeNamespace, judgeAdmission, judgeNodes, judgeRoom, judgeQuota, judgeLimits,
+		judgeWays, judgeRights, judgeNamespace, judgeAdmission, judgeDenials, judgeNodes, judgeRoom, judgeQuota, judgeLimits,
 		judgeVersions, judgeKernels, judgeClocks,
 		judgeNetwork, judgeForeign, judgeHostRouting, judgeEncapsulation, judgeMTU, judgeBonds, judgeCards, judgeServices, judgeClasses,
 		judgeSight, judgeGaps,
@@ -75,7 +76,7 @@ func Lacks(findings []Finding) int {
 }
 
 // rbacCall prints what grants the rights that are missing.
-const rbacCall = "netdelta doctor --testbed kubernetes --rbac prints what grants them, for kubectl apply -f - by who may"
+const rbacCall = "netdelta doctor --testbed kubernetes --rbac prints what grants them, for kubectl apply -f - by who may (who prints it for you adds --for USER)"
 
 // judgeRights: what is missing of them, and what that costs.
 func judgeRights(s Survey, f *findings) {
@@ -139,7 +140,7 @@ func judgeAdmission(s Survey, f *findings) {
 		case PodNodeAgent:
 			what, why = "node agents", "with --node-agent they look at the nodes' devices; without, the path of packets is proved weakly"
 		}
-		fix := "the cluster's own words say who refused it: a quota, a limit or an admission webhook"
+		fix := cmp.Or(kube.Specifies(a.Refusal), "the cluster's own words say who refused it: a quota, a limit or an admission webhook")
 		if strings.Contains(a.Refusal, "violates PodSecurity") {
 			fix = "in a namespace of its own for measurements: kubectl label namespace " + s.Namespace.Name +
 				" pod-security.kubernetes.io/enforce=privileged --overwrite"

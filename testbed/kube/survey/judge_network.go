@@ -6,9 +6,13 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
+	"netdelta/internal/gather"
+	"netdelta/result"
 	"netdelta/testbed"
+	"netdelta/testbed/kube"
 )
 
 // judgeNetwork: whether the plugin is known, and what it can't do.
@@ -152,35 +156,68 @@ func overhead(encapsulation string) int {
 // worthwhile is the share of a packet that pods leave unused before it is a finding, as one in so many.
 const worthwhile = 10
 
-// judgeMTU: whether pods use what the cards take, and no more.
+// judgeMTU: whether pods use what the cards take, and no more: those of their own node and those of every other.
 func judgeMTU(s Survey, f *findings) {
-	if s.Network.MTU == 0 {
-		return
-	}
 	var small, large []string
+	sizes := map[int]bool{}
 	for _, n := range s.Nodes {
-		card, ok := n.Card()
-		if !ok {
+		pods := s.podMTU(n)
+		own, ok := s.room(n)
+		if pods == 0 || !ok {
 			continue
 		}
-		room := card.MTU - overhead(s.Network.Encapsulation)
-		text := fmt.Sprintf("%s (%s: %d)", n.Name, card.Name, card.MTU)
+		sizes[pods] = true
+		card, _ := n.Card()
 		switch {
-		case s.Network.MTU > room:
-			large = append(large, text)
-		case room-s.Network.MTU > room/worthwhile:
-			small = append(small, text)
+		case pods > own:
+			large = append(large, fmt.Sprintf("%s (%s: %d)", n.Name, card.Name, card.MTU))
+			continue
+		case own-pods > own/worthwhile:
+			small = append(small, fmt.Sprintf("%s (%s: %d)", n.Name, card.Name, card.MTU))
+		}
+		for _, other := range s.Nodes {
+			if room, ok := s.room(other); ok && pods > room && s.podMTU(other) <= room { // else it is named for its own pods
+				to, _ := other.Card()
+				large = append(large, fmt.Sprintf("%s to %s (%s: %d)", n.Name, other.Name, to.Name, to.MTU))
+			}
 		}
 	}
+	pods := "pods have an MTU of " + strings.Join(gather.Each(slices.Sorted(maps.Keys(sizes)), strconv.Itoa), " or ")
 	if len(small) > 0 {
-		f.warn("mtu", fmt.Sprintf("pods have an MTU of %d, and cards take more: %s", s.Network.MTU, some(small)),
+		f.warn("mtu", pods+", and cards take more: "+some(small),
 			"large packets were found to help tunnels much, and direct routing little; each packet costs the same, however much is in it",
 			"raise the plugin's MTU to the cards' less what encapsulation takes; to see what it brings: netdelta run --factor mtu=1500,9000")
 	}
 	if len(large) > 0 {
-		f.warn("mtu", fmt.Sprintf("pods have an MTU of %d, which with %s is more than cards take: %s", s.Network.MTU, wrapped(s.Network), some(large)),
+		f.warn("mtu", fmt.Sprintf("%s, which with %s is more than cards take: %s", pods, wrapped(s.Network), some(large)),
 			"full packets are cut up, or lost", "lower the plugin's MTU, or raise the MTU of the cards and the switches between them")
 	}
+}
+
+// room is the size of a pod's largest packet that a node's card takes, with what the network wraps around it; false where the card is not known.
+func (s Survey) room(n Node) (int, bool) {
+	card, ok := n.Card()
+	return card.MTU - overhead(s.Network.Encapsulation), ok
+}
+
+// judgeWays: whether packets get from pods of each node to pods of the others, where that was tried.
+func judgeWays(s Survey, f *findings) {
+	for _, b := range s.Broken {
+		f.missing(result.TopicBroken, b.Says, "nothing can be measured over it, and your own pods meet the same", b.Fix)
+	}
+}
+
+// judgeDenials: whether policies keep the pods of a run from each other.
+func judgeDenials(s Survey, f *findings) {
+	if len(s.Namespace.Denials) == 0 {
+		return
+	}
+	says := "NetworkPolicies keep netdelta's pods from each other: " + strings.Join(gather.Each(s.Namespace.Denials, kube.Denial.String), "; ")
+	if s.Network.Policies == "none" {
+		f.note("policies", says+"; nothing that was found enforces them", "", "")
+		return
+	}
+	f.warn("policies", says, "nothing can be measured over the pods' network while they are enforced", kube.Fix(s.Namespace.Denials))
 }
 
 // wrapped names what packets travel in.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netdelta/testbed"
+	"netdelta/testbed/kube"
 	"netdelta/unit"
 )
 
@@ -80,6 +81,15 @@ func TestJudge(t *testing.T) {
 		"plain refused by another": {
 			func(s *Survey) { s.Admission[0] = Admission{Pod: PodPlain, Refusal: "exceeded quota"} }, "missing admission", []string{"a quota, a limit or an admission webhook"},
 		},
+		"quota wants limits": {
+			func(s *Survey) {
+				s.Admission[0] = Admission{Pod: PodPlain, Refusal: "failed quota: q: must specify limits.memory for: netdelta"}
+			}, "missing admission",
+			[]string{"--memory 64Mi"},
+		},
+		"kube-proxy not to be read": {
+			func(s *Survey) { s.Services = Services{By: unreadProxy, Count: -1} }, "note services", []string{"you may not read"},
+		},
 		"not tried": {func(s *Survey) { s.Admission[0] = Admission{Pod: PodPlain, Untried: "timeout"} }, "warning admission", nil},
 		"not tried for want of rights": {
 			func(s *Survey) {
@@ -150,6 +160,37 @@ func TestJudge(t *testing.T) {
 			func(s *Survey) { s.Nodes[0].Devices[0].MTU = 9000 }, "warning mtu", []string{"pods have an MTU of 1500, and cards take more: a (eth0: 9000)"},
 		},
 		"too large": {func(s *Survey) { s.Network.MTU = 1501 }, "warning mtu", []string{"with their headers is more than cards take"}},
+		"one node's pods are too large": {
+			func(s *Survey) {
+				s.Network.Encapsulation, s.Network.OnlyAcross, s.Network.MTU = "vxlan", true, 0
+				s.Nodes[0].Devices = append(s.Nodes[0].Devices, testbed.Interface{Name: "veth1", Kind: "veth", MTU: 1450})
+				s.Nodes[1].Devices = append(s.Nodes[1].Devices, testbed.Interface{Name: "veth1", Kind: "veth", MTU: 1450}, testbed.Interface{Name: "veth2", Kind: "veth", MTU: 1500})
+			}, "warning mtu", []string{"an MTU of 1450 or 1500", "more than cards take: b (eth0: 1500)"},
+		},
+		"another node's card takes less": {
+			func(s *Survey) {
+				s.Network.Encapsulation, s.Network.OnlyAcross, s.Network.MTU = "vxlan", true, 0
+				s.Nodes[0].PodMTU = 1450
+				s.Nodes[1].Devices[0].MTU = 1450
+				s.Nodes[1].Devices = append(s.Nodes[1].Devices, testbed.Interface{Name: "vxlan.calico", Kind: "vxlan", MTU: 1400})
+			}, "warning mtu", []string{"with the 50 bytes of vxlan is more than cards take: a to b (eth0: 1450)"},
+		},
+		"packets vanish": {
+			func(s *Survey) {
+				s.Tried, s.Broken = 1, []Broken{{"packets above 1450 bytes vanish from a to b, over network pod", "raise it"}}
+			}, "missing broken network", []string{"packets above 1450 bytes vanish from a to b", "raise it"},
+		},
+		"denied": {
+			func(s *Survey) {
+				s.Namespace.Denials = []kube.Denial{{Namespace: "measurements", Direction: "ingress", Names: []string{"default-deny"}}}
+			}, "warning policies", []string{"default-deny in namespace measurements", "kubectl --namespace measurements apply"},
+		},
+		"denied, not enforced": {
+			func(s *Survey) {
+				s.Network.Policies = "none"
+				s.Namespace.Denials = []kube.Denial{{Namespace: "measurements", Direction: "ingress", Names: []string{"default-deny"}}}
+			}, "note policies; note policies", []string{"default-deny in namespace measurements", "nothing that was found enforces them"},
+		},
 		"hash": {
 			func(s *Survey) { bond(s, "layer2", "none") }, "warning bonds", []string{"bonds hash by layer2: a bond0", "xmit_hash_policy layer2+3"},
 		},

@@ -24,6 +24,8 @@ type Options struct {
 	Pods kube.Options
 	// Inspect sees the devices of nodes, by their names: the work of a node agent. nil where there is none.
 	Inspect func(ctx context.Context, nodes []string) (map[string][]testbed.Interface, error)
+	// Try tries whether packets get from pods of each node to pods of the others: the work of a driver. nil where no pods are to be made.
+	Try func(ctx context.Context, nodes []string) (kube.Ways, error)
 }
 
 // standIn is an image's name where none was given: none is pulled.
@@ -43,7 +45,7 @@ func Look(ctx context.Context, cluster *kube.Cluster, options Options) (Survey, 
 		return Survey{}, err
 	}
 	for _, part := range []func(context.Context){
-		l.readClock, l.readNodes, l.readPods, l.readLeases, l.readNetwork, l.readNamespace, l.askRights, l.tryPods, l.inspect,
+		l.readClock, l.readNodes, l.readPods, l.readLeases, l.readNetwork, l.readNamespace, l.readPolicies, l.askRights, l.tryPods, l.try, l.inspect,
 	} {
 		part(ctx)
 		if ctx.Err() != nil {

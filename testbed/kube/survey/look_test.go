@@ -93,6 +93,7 @@ func TestLookWithFewRights(t *testing.T) {
 	want := []string{
 		"list nodes of the cluster", "list pods of the cluster", "list services of the cluster", "list daemonsets.apps of the cluster",
 		"get configmaps in kube-system", "get namespaces measurements in measurements", "list resourcequotas in measurements", "list limitranges in measurements",
+		"list networkpolicies.networking.k8s.io in measurements",
 	}
 	if diff := cmp.Diff(want, takes); diff != "" {
 		t.Errorf("gaps (-want +got):\n%s", diff)

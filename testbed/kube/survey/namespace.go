@@ -53,6 +53,18 @@ func (l *looker) readNamespace(ctx context.Context) {
 	})
 }
 
+// readPolicies finds the policies that keep the pods of a run from each other.
+func (l *looker) readPolicies(ctx context.Context) {
+	about := &l.survey.Namespace
+	if about.Missing {
+		return
+	}
+	l.ask(ctx, "NetworkPolicies of the namespace", "list networkpolicies.networking.k8s.io in "+about.Name, func(ctx context.Context) (err error) {
+		about.Denials, err = l.launcher.Denials(ctx)
+		return err
+	})
+}
+
 // amount is a quantity as a number: processors in thousandths, all else as it is.
 func amount(name string, q resource.Quantity) int64 {
 	switch name {

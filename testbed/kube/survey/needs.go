@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"netdelta/internal/gather"
 	"netdelta/testbed/kube"
@@ -189,10 +190,12 @@ func (l *looker) askRight(ctx context.Context, need Need) Right {
 // serviceAccounts is how the API server names accounts of pods, before their namespace and name.
 const serviceAccounts = "system:serviceaccount:"
 
-// RBAC prints the manifest that grants a user what runs in a namespace take, no more: first what all runs take, with NodeAgent what
+// RBAC prints the manifest that grants somebody what runs in a namespace take, no more: first what all runs take, with NodeAgent what
 // node agents take, and with doctor what only the survey reads. It is for those who may grant rights: kubectl apply -f -.
-func RBAC(w io.Writer, user User, namespace string, nodeAgent, doctor bool) error {
-	who := subject(user, namespace)
+func RBAC(w io.Writer, who rbacv1.Subject, namespace string, nodeAgent, doctor bool) error {
+	if _, err := fmt.Fprintf(w, "# Rights for %s %q. For another one: --for USER, --for group:NAME, --for account:NAME\n", strings.ToLower(who.Kind), fullName(who)); err != nil {
+		return err
+	}
 	write := func(name, where, about string, needs []Need) error {
 		rules := Rules(needs, where)
 		if len(rules) == 0 {
@@ -284,8 +287,38 @@ func Rules(needs []Need, namespace string) []rbacv1.PolicyRule {
 	return all
 }
 
-// subject is who is bound: the user who asked, or, where the API server does not tell who that is, an account of the namespace.
-func subject(user User, namespace string) rbacv1.Subject {
+// fullName is a subject's name, with its namespace where it has one.
+func fullName(s rbacv1.Subject) string {
+	if s.Namespace == "" {
+		return s.Name
+	}
+	return s.Namespace + "/" + s.Name
+}
+
+// For reads who is to be granted rights: the name of a user, group:NAME, or account:NAME and account:NAMESPACE/NAME for an account of pods,
+// without a namespace of the given one. The error says what can't be granted anything.
+func For(text, namespace string) (rbacv1.Subject, error) {
+	kind, name, given := strings.Cut(text, ":")
+	switch {
+	case given && kind == "group" && name != "":
+		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name}, nil
+	case given && kind == "account" && name != "":
+		where, account, several := strings.Cut(name, "/")
+		if !several {
+			where, account = namespace, name
+		}
+		if wrong := slices.Concat(validation.IsDNS1123Label(where), validation.IsDNS1123Subdomain(account)); len(wrong) > 0 {
+			return rbacv1.Subject{}, fmt.Errorf("account %q: %s", name, strings.Join(wrong, "; "))
+		}
+		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: where, Name: account}, nil
+	case strings.TrimSpace(text) == "" || given && name == "":
+		return rbacv1.Subject{}, fmt.Errorf("%q names nobody: need a user's name, group:NAME or account:NAME", text)
+	}
+	return Subject(User{Name: text}, namespace), nil
+}
+
+// Subject is who is bound: the user who asked, or, where the API server does not tell who that is, an account of the namespace.
+func Subject(user User, namespace string) rbacv1.Subject {
 	rest, isAccount := strings.CutPrefix(user.Name, serviceAccounts)
 	where, name, ok := strings.Cut(rest, ":")
 	switch {

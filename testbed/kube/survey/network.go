@@ -268,5 +268,11 @@ func reached(e evidence, n Network) Services {
 			return Services{Mode: "ipvs", By: "kube-router takes kube-proxy's place"}
 		}
 	}
+	if e.blind {
+		return Services{By: unreadProxy}
+	}
 	return Services{}
 }
+
+// unreadProxy is said where kube-proxy's configuration may be there and could not be read.
+const unreadProxy = "you may not read the configuration of kube-proxy, or its DaemonSet"

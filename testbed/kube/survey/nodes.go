@@ -33,7 +33,7 @@ func (l *looker) readNodes(ctx context.Context) {
 	}
 	slices.SortFunc(l.evidence.nodes, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	for _, n := range l.evidence.nodes {
-		l.survey.Nodes = append(l.survey.Nodes, describe(n))
+		l.survey.Nodes = append(l.survey.Nodes, describe(n, l.launcher.KeptOut))
 	}
 }
 
@@ -55,7 +55,7 @@ func each[T any, L interface {
 }
 
 // describe takes from a node what matters.
-func describe(n corev1.Node) Node {
+func describe(n corev1.Node, keptOut func(corev1.Taint) bool) Node {
 	about := Node{
 		Name: n.Name, Kubelet: n.Status.NodeInfo.KubeletVersion, Kernel: n.Status.NodeInfo.KernelVersion, OS: n.Status.NodeInfo.OSImage,
 		Runtime: n.Status.NodeInfo.ContainerRuntimeVersion, Zone: n.Labels[corev1.LabelTopologyZone], Unready: "it does not report",
@@ -76,7 +76,7 @@ func describe(n corev1.Node) Node {
 	}
 	for _, t := range n.Spec.Taints {
 		// What a node that is not ready is tainted with is said by its not being ready.
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && about.Shut == "" && !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
+		if keptOut(t) && about.Shut == "" && !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
 			about.Shut = "it has the taint " + t.Key
 		}
 	}
@@ -183,6 +183,34 @@ func (l *looker) inspect(ctx context.Context) {
 	confirm(&l.survey)
 }
 
+// try has pods on nodes send each other packets, where they are to.
+func (l *looker) try(ctx context.Context) {
+	if l.options.Try == nil {
+		return
+	}
+	var names []string
+	for _, n := range l.survey.Nodes {
+		if n.open() {
+			names = append(names, n.Name)
+		}
+	}
+	found, err := l.options.Try(ctx, names)
+	if err != nil {
+		l.gap("whether packets get from pod to pod", "", err.Error())
+	}
+	l.survey.Tried = found.Tried
+	for _, b := range found.Broken {
+		l.survey.Broken = append(l.survey.Broken, Broken{b.Says + ", over network " + b.Network, b.Fix})
+	}
+	for i := range l.survey.Nodes {
+		n := &l.survey.Nodes[i]
+		n.PodMTU = found.MTU[n.Name]
+		if l.survey.Network.MTU == 0 {
+			l.survey.Network.MTU = n.PodMTU
+		}
+	}
+}
+
 // open says that pods of a run can be scheduled there.
 func (n Node) open() bool { return n.Ready && n.Shut == "" }
 
@@ -192,7 +220,11 @@ func confirm(s *Survey) {
 		return
 	}
 	network := &s.Network
-	network.MTU = cmp.Or(network.MTU, s.podMTU())
+	if network.MTU == 0 {
+		for _, n := range s.Nodes {
+			network.MTU = max(network.MTU, s.podMTU(n))
+		}
+	}
 	if s.Services.Mode == "" && s.hasDevice(func(d testbed.Interface) bool { return d.Name == "kube-ipvs0" }) {
 		s.Services.Mode, s.Services.By = "ipvs", "the device kube-ipvs0 of nodes"
 	}
@@ -213,18 +245,22 @@ func (s Survey) hasDevice(is func(testbed.Interface) bool) bool {
 	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return slices.ContainsFunc(n.Devices, is) })
 }
 
-// podMTU is the smallest of the devices that lead to pods: their other ends are the pods' own. It is 0 where there are none.
-func (s Survey) podMTU() int {
-	smallest := 0
-	for _, n := range s.Nodes {
-		card, _ := n.Card() // it is one of them where nodes are namespaces themselves
+// podMTU is the MTU of a node's pods: as pods that were tried there say, else the largest of the devices that lead to pods, whose other ends
+// are the pods' own, else that of the tunnel to other nodes, else what the plugin is told to give all pods. It is 0 where none is known.
+func (s Survey) podMTU(n Node) int {
+	if n.PodMTU != 0 {
+		return n.PodMTU
+	}
+	card, _ := n.Card() // it is one of them where nodes are namespaces themselves
+	largest := func(kinds ...string) (mtu int) {
 		for _, d := range n.Devices {
-			if (d.Kind == "veth" || d.Kind == "netkit") && d.Name != card.Name && (smallest == 0 || d.MTU < smallest) {
-				smallest = d.MTU
+			if slices.Contains(kinds, d.Kind) && d.Name != card.Name {
+				mtu = max(mtu, d.MTU)
 			}
 		}
+		return mtu
 	}
-	return smallest
+	return cmp.Or(largest("veth", "netkit"), largest("vxlan", "geneve", "ipip", "wireguard"), s.Network.MTU)
 }
 
 // Card is the device that has the node's own address; false where it wasn't seen.

@@ -82,7 +82,7 @@ func granted(t *testing.T, text, user string) []string {
 func manifest(t *testing.T, user User, namespace string, nodeAgent, doctor bool) string {
 	t.Helper()
 	var b strings.Builder
-	if err := RBAC(&b, user, namespace, nodeAgent, doctor); err != nil {
+	if err := RBAC(&b, Subject(user, namespace), namespace, nodeAgent, doctor); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -97,6 +97,27 @@ func TestRBAC(t *testing.T) {
 	} {
 		golden.Check(t, filepath.Join("testdata/rbac", name), got)
 		documents(t, got)
+	}
+}
+
+// Rights are granted to whom the flag names; what names nobody is refused.
+func TestFor(t *testing.T) {
+	for text, want := range map[string]rbacv1.Subject{
+		"alice":                          {APIGroup: "rbac.authorization.k8s.io", Kind: "User", Name: "alice"},
+		"oidc:alice":                     {APIGroup: "rbac.authorization.k8s.io", Kind: "User", Name: "oidc:alice"},
+		"group:devs":                     {APIGroup: "rbac.authorization.k8s.io", Kind: "Group", Name: "devs"},
+		"account:bench":                  {Kind: "ServiceAccount", Namespace: "measurements", Name: "bench"},
+		"account:ci/bench":               {Kind: "ServiceAccount", Namespace: "ci", Name: "bench"},
+		"system:serviceaccount:ci:bench": {Kind: "ServiceAccount", Namespace: "ci", Name: "bench"},
+	} {
+		if got, err := For(text, "measurements"); err != nil || got != want {
+			t.Errorf("%q: got %+v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", " ", "group:", "account:", "account:A_b", "account:a/b/c"} {
+		if got, err := For(text, "measurements"); err == nil {
+			t.Errorf("%q is %+v", text, got)
+		}
 	}
 }
 
@@ -115,7 +136,7 @@ func TestRBACQuotes(t *testing.T) {
 			}
 		}
 	}
-	if got := subject(User{}, "measurements"); got != (rbacv1.Subject{Kind: "ServiceAccount", Namespace: "measurements", Name: "netdelta"}) {
+	if got := Subject(User{}, "measurements"); got != (rbacv1.Subject{Kind: "ServiceAccount", Namespace: "measurements", Name: "netdelta"}) {
 		t.Errorf("nobody is %v", got)
 	}
 }

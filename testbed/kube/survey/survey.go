@@ -9,6 +9,7 @@ import (
 
 	"netdelta/network"
 	"netdelta/testbed"
+	"netdelta/testbed/kube"
 )
 
 // Survey is what was found in a cluster. It is plain data: the same survey is judged alike anywhere.
@@ -39,8 +40,17 @@ type Survey struct {
 	// where pods can't be listed.
 	BestEffort int `json:"best_effort"`
 	Pods       int `json:"pods"`
+	// Tried is how many ways from a pod of one node to a pod of another were tried, and Broken what was wrong with some.
+	Tried  int      `json:"tried,omitempty"`
+	Broken []Broken `json:"broken,omitempty"`
 	// Gaps are what could not be read.
 	Gaps []Gap `json:"gaps,omitempty"`
+}
+
+// Broken is what keeps packets from getting from pod to pod, and what to do.
+type Broken struct {
+	Says string `json:"says"`
+	Fix  string `json:"fix"`
 }
 
 // User is who asks, as the API server sees it.
@@ -90,6 +100,8 @@ type Node struct {
 	Clock *Offset `json:"clock,omitempty"`
 	// Resources are what it has apart from processors and memory: virtual functions of network cards, by name.
 	Resources map[string]int64 `json:"resources,omitempty"`
+	// PodMTU is the MTU of the pods there in bytes, as a pod that was tried says; 0 where none was.
+	PodMTU int `json:"pod_mtu,omitempty"`
 	// Devices are in its own namespace, where Inspect could see them.
 	Devices []testbed.Interface `json:"devices,omitempty"`
 }
@@ -140,7 +152,7 @@ func (n Network) Product() (network.Product, bool) {
 type Services struct {
 	// Mode is "iptables", "nftables", "ipvs", "ebpf", "ovs"; "" if unknown.
 	Mode string `json:"mode"`
-	// By says what it was recognised by.
+	// By says what it was recognised by, or why it was not.
 	By string `json:"by,omitempty"`
 	// Count is how many services the cluster has, -1 if unknown.
 	Count int `json:"count"`
@@ -164,6 +176,8 @@ type Namespace struct {
 	Quota []Quota `json:"quota,omitempty"`
 	// Limits are what LimitRanges say that matters for a run.
 	Limits []Limit `json:"limits,omitempty"`
+	// Denials are NetworkPolicies that keep the pods of a run from each other.
+	Denials []kube.Denial `json:"denials,omitempty"`
 }
 
 // Quota is what is left of one resource: Hard - Used.
