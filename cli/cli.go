@@ -170,6 +170,7 @@ EXIT STATUS
 		newServeCommand(env),
 		promptly(newImportCommand(env)),
 		env.rootless(newHopsCommand(env), true),
+		env.rootless(newWhyCommand(env), true),
 		newFlameCommand(env),
 		env.rootless(newFleetCommand(env), true),
 		env.rootless(newPairsCommand(env), true),

@@ -47,15 +47,8 @@ func (o *doctorOptions) addCluster(f *pflag.FlagSet) {
 
 // examineCluster looks at the cluster that a kubeconfig names, and says what is missing and what it means.
 func examineCluster(ctx context.Context, env *environment, o doctorOptions) error {
-	switch {
-	case o.guest:
-		return usageError{fmt.Errorf("--guest is about this machine; leave it away with --testbed %s", kubeTestbed)}
-	case o.rbac != "" && o.rbac != rbacRuns && o.rbac != rbacAll:
-		return usageError{fmt.Errorf("--rbac=%s: need %s or %s", o.rbac, rbacRuns, rbacAll)}
-	case o.to != "" && o.rbac == "":
-		return usageError{errors.New("--for goes with --rbac")}
-	case o.pods.NodeAgent && o.rbac == "" && o.pods.Image == "" && o.pods.BaseImage == "":
-		return usageError{errors.New("--node-agent puts a pod on each node: give --image REF, or --base-image REF, any image with a shell")}
+	if err := o.checkForCluster(); err != nil {
+		return err
 	}
 	cluster, err := o.connect()
 	if err != nil {
@@ -65,19 +58,17 @@ func examineCluster(ctx context.Context, env *environment, o doctorOptions) erro
 		return env.printRBAC(ctx, cluster, o)
 	}
 	options := survey.Options{Pods: o.pods}
-	if o.pods.Image != "" || o.pods.BaseImage != "" {
+	if o.pods.Image != "" || o.pods.BaseImage != "" || o.pods.NodeAgent {
 		driver, err := kube.NewDriver(cluster, options.Pods)
 		if err != nil {
 			return usageError{err}
 		}
-		options.Try = wayTrier(driver)
-	}
-	if o.pods.NodeAgent {
-		driver, err := kube.NewDriver(cluster, options.Pods)
-		if err != nil {
-			return usageError{err}
+		if o.pods.Image != "" || o.pods.BaseImage != "" {
+			options.Try = wayTrier(driver)
 		}
-		options.Inspect = inspector(driver)
+		if o.pods.NodeAgent {
+			options.Inspect = inspector(driver)
+		}
 	}
 	found, err := survey.Look(ctx, cluster, options)
 	if err != nil {
@@ -100,6 +91,21 @@ func examineCluster(ctx context.Context, env *environment, o doctorOptions) erro
 	default:
 		return withStatus(exitFailed, fmt.Errorf("a run on this cluster lacks %d things that it needs", n))
 	}
+}
+
+// checkForCluster refuses flags of the doctor that a cluster can't take, or not together.
+func (o *doctorOptions) checkForCluster() error {
+	switch {
+	case o.guest:
+		return usageError{fmt.Errorf("--guest is about this machine; leave it away with --testbed %s", kubeTestbed)}
+	case o.rbac != "" && o.rbac != rbacRuns && o.rbac != rbacAll:
+		return usageError{fmt.Errorf("--rbac=%s: need %s or %s", o.rbac, rbacRuns, rbacAll)}
+	case o.to != "" && o.rbac == "":
+		return usageError{errors.New("--for goes with --rbac")}
+	case o.pods.NodeAgent && o.rbac == "" && o.pods.Image == "" && o.pods.BaseImage == "":
+		return usageError{errors.New("--node-agent puts a pod on each node: give --image REF, or --base-image REF, any image with a shell")}
+	}
+	return nil
 }
 
 // printRBAC prints the manifest that grants the user what is needed.

@@ -146,6 +146,9 @@ func (s *Session) Spaces() (map[uint32]string, error) {
 	return names, err
 }
 
+// Testbed is the testbed that the session's network was built in.
+func (s *Session) Testbed() testbed.Testbed { return s.testbed }
+
 // SpaceNumbers finds the network namespaces of a testbed on this machine by the numbers of their inodes, as tracers and
 // profilers see them.
 func SpaceNumbers(shows testbed.Instruments) (map[uint32]network.Space, error) {

@@ -317,7 +317,7 @@ func TestWrappedCommandIsTheSame(t *testing.T) {
 			if strings.HasPrefix(command, "printf") {
 				want, err := exec.Command("sh", "-c", command).Output()
 				got, err2 := exec.Command("sh", "-c", strings.Join(lines, "\n")).Output()
-				if err != nil || err2 != nil || string(got) != string(want) {
+				if err != nil || err2 != nil || !bytes.Equal(got, want) {
 					t.Errorf("%d columns: %q, want %q (%v, %v)", columns, got, want, err, err2)
 				}
 			}

@@ -60,7 +60,7 @@ func WatchConfig(inside func(func() error) error, sysctls []string) (*ConfigWatc
 			return err
 		}
 		defer e.Close()
-		if w.names, err = e.featureNames("lo"); err != nil {
+		if w.names, err = e.FeatureNames("lo"); err != nil {
 			return err
 		}
 		w.last, err = ReadConfig(sysctls, nil)

@@ -249,6 +249,61 @@ func (g *CounterReader) Drops() ([]result.Drop, error) {
 	return append(all, queues...), err
 }
 
+// Queue is a queueing discipline of a device with what it has counted in packets.
+type Queue struct {
+	Device, Kind                 string
+	Dropped, Requeued, Overlimit uint64
+}
+
+// Queues reads the queueing disciplines of the calling thread's namespace. Devices without a queue are not among them.
+func Queues() (queues []Queue, err error) {
+	g, err := NewCounterReader()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	if _, err := g.Devices(); err != nil {
+		return nil, err
+	}
+	queues, err = List(func() ([]Queue, error) {
+		var all []Queue
+		err := g.socket.dump(unix.RTM_GETQDISC, new(nl.TcMsg).Serialize(), func(body []byte) {
+			if q, ok := parseCounts(body, g.names); ok {
+				all = append(all, q)
+			}
+		})
+		return all, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the queueing disciplines: %w", err)
+	}
+	return queues, nil
+}
+
+// parseCounts takes what a queueing discipline counts from a message about it (struct gnet_stats_queue).
+func parseCounts(body []byte, names map[int]string) (Queue, bool) {
+	if len(body) < nl.SizeofTcMsg {
+		return Queue{}, false
+	}
+	const droppedAt, requeuedAt, overlimitAt = 8, 12, 16
+	q, counted := Queue{Device: names[int(nl.DeserializeTcMsg(body).Ifindex)]}, false
+	for kind, value := range attributes(body[nl.SizeofTcMsg:]) {
+		switch kind {
+		case unix.TCA_KIND:
+			q.Kind = string(bytes.TrimRight(value, "\x00"))
+		case unix.TCA_STATS2:
+			for k, v := range attributes(value) {
+				if k == nl.TCA_STATS_QUEUE && len(v) >= overlimitAt+4 {
+					order := binary.NativeEndian
+					q.Dropped, q.Requeued = uint64(order.Uint32(v[droppedAt:])), uint64(order.Uint32(v[requeuedAt:]))
+					q.Overlimit, counted = uint64(order.Uint32(v[overlimitAt:])), true
+				}
+			}
+		}
+	}
+	return q, counted && q.Device != "" && q.Kind != "noqueue"
+}
+
 // parseQueue takes what a queueing discipline dropped from a message about it (struct gnet_stats_queue).
 func parseQueue(body []byte, names map[int]string) (result.Drop, bool) {
 	if len(body) < nl.SizeofTcMsg {

@@ -207,8 +207,8 @@ func (e Ethtool) active(device string) (string, error) {
 	return string(row), nil
 }
 
-// featureNames are the kernel's names for the places in such a row, as any device gives them.
-func (e Ethtool) featureNames(device string) ([]string, error) {
+// FeatureNames are the kernel's names for the places in such a row, as any device gives them.
+func (e Ethtool) FeatureNames(device string) ([]string, error) {
 	const setOfFeatures, nameLength, most = 4, 32, 32 * featureBlocks // ETH_SS_FEATURES, ETH_GSTRING_LEN
 	count := struct {
 		command, _ uint32

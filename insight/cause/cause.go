@@ -1,0 +1,249 @@
+// Package cause finds what the kernel's own evidence says of a slow or lossy path: counters, reasons of drops, marks of timers in the
+// distribution, and settings that differ between ends that should be alike. It is pure: package experiment/causes reads.
+//
+// A finding needs a comparison. A counter counts only as far as it moves more for each transaction than on the path that it is held
+// against, so that what moves on a healthy path, too, is none.
+package cause
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"netdelta/probe/evidence"
+	"netdelta/result"
+)
+
+// Path is what was read of one path while it was loaded.
+type Path struct {
+	// Network is what the path is called.
+	Network string
+	// Transactions is how many the workload did meanwhile: requests with their responses, or messages of a stream.
+	Transactions int64
+	// Visits are the times at which the path was loaded, the other paths in between.
+	Visits []Visit
+	// Histogram holds the latencies of all transactions, as result.Trial has it; "" for workloads without.
+	Histogram string
+	// Failed says why the load did not get through to its end, "" where it did.
+	Failed string
+	// Ends are settings that differ between two places of the path that should be alike.
+	Ends []Difference
+}
+
+// Visit is what was counted during one load of a path.
+type Visit struct {
+	// Counters are by the name of the network namespace: client, server, node0, and "machine" for what the whole machine counts.
+	Counters map[string]evidence.Counters
+	Drops    []Drop
+}
+
+// Drop are packets that the kernel dropped in one place.
+type Drop struct {
+	Space, Device, Reason string
+	Packets               uint64
+}
+
+// Difference is a setting that differs between two places.
+type Difference struct {
+	Place, Other string // such as node0 and node1
+	result.ConfigChange
+}
+
+// Evidence is one thing that was seen more often than on the other path.
+type Evidence struct {
+	// What is the counter, "dropped NETFILTER_DROP", or "latency about 40ms"; Where is the namespace, and the device where there is one.
+	What, Where string
+	// Count is how often it was counted; PerThousand for each 1,000 transactions, and Other on the path that it is held against.
+	Count       uint64
+	PerThousand float64
+	Other       float64
+}
+
+// Finding is a symptom with what shows it.
+type Finding struct {
+	Symptom  Symptom
+	Evidence []Evidence
+	// Differs are settings that differ and may be the reason.
+	Differs []Difference
+}
+
+// What makes a difference of counts a finding.
+const (
+	// leastCounts is how many there are at least: fewer may be anything.
+	leastCounts = 3
+	// chance is the probability, for each comparison, that so many are seen although both paths count alike. A symptom is compared a few
+	// dozen times in a run, so that one in a hundred runs of healthy paths has a finding by chance. What names a place and a reason (rank 1)
+	// stands still on a healthy path: there chanceOfRare, for what a few stray packets do, is enough.
+	chance       = 1e-5
+	chanceOfRare = 1e-2
+	// leastTimes is how many times as often as on the other path a symptom must be counted, unless it says otherwise.
+	leastTimes = 3
+)
+
+// Find says what evidence speaks for on a path, against another one that is held to be healthy: what explains most first. Symptoms that
+// follow from others (retransmits, after drops) come after them.
+func Find(path, healthy Path, symptoms []Symptom) []Finding {
+	own, other := total(path.Visits...), total(healthy.Visits...)
+	var all []Finding
+	for _, s := range symptoms {
+		f := Finding{Symptom: s}
+		for _, key := range slices.SortedFunc(maps.Keys(own), byCount(own)) {
+			if !s.reads(key) {
+				continue
+			}
+			e := compared(key, own[key], path.Transactions, other[counterpart(key, other)], healthy.Transactions)
+			if e.stands(s, path.Transactions, healthy.Transactions) && oftenEnough(path.Visits, key) {
+				f.Evidence = append(f.Evidence, e)
+			}
+		}
+		f.Evidence = append(f.Evidence, marks(s, path, healthy)...)
+		for _, d := range path.Ends {
+			if s.names(d) && !slices.ContainsFunc(healthy.Ends, func(o Difference) bool { return o.Setting == d.Setting && o.Was == d.Was && o.Is == d.Is }) {
+				f.Differs = append(f.Differs, d)
+			}
+		}
+		if len(f.Evidence) > 0 || s.Setting && len(f.Differs) > 0 {
+			all = append(all, f)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Symptom.Rank, b.Symptom.Rank), cmp.Compare(b.most(), a.most()))
+	})
+	return all
+}
+
+// most is how much of a finding's evidence there is for each 1,000 transactions.
+func (f Finding) most() float64 {
+	most := 0.0
+	for _, e := range f.Evidence {
+		most = max(most, e.PerThousand)
+	}
+	return most
+}
+
+// key is where something was counted.
+type key struct{ what, where string }
+
+// oftenEnough says whether something was counted in a third of the visits, and in two at least: one visit may have met something else
+// that the machine did.
+func oftenEnough(visits []Visit, k key) bool {
+	n := 0
+	for _, v := range visits {
+		if total(v)[k] > 0 {
+			n++
+		}
+	}
+	return n >= min(2, len(visits)) && 3*n >= len(visits)
+}
+
+// total sums visits.
+func total(visits ...Visit) map[key]uint64 {
+	all := map[key]uint64{}
+	for _, v := range visits {
+		for space, counters := range v.Counters {
+			for name, n := range counters {
+				what, where := name, space
+				if device, counter, found := strings.Cut(name, " "); found { // of a device
+					what, where = counter, space+" "+device
+				}
+				all[key{what, where}] += n
+			}
+		}
+		for _, d := range v.Drops {
+			all[key{droppedPrefix + d.Reason, strings.TrimSpace(d.Space + " " + d.Device)}] += d.Packets
+		}
+	}
+	return all
+}
+
+// droppedPrefix begins what is counted of a reason for drops.
+const droppedPrefix = "dropped "
+
+// counterpart is where the other path counts the same: in the same place, or where devices have other names, in the same namespace in the
+// place that counts most of it.
+func counterpart(k key, other map[key]uint64) key {
+	if _, same := other[k]; same {
+		return k
+	}
+	space, _, _ := strings.Cut(k.where, " ")
+	best := k
+	for o, n := range other {
+		if theirs, _, _ := strings.Cut(o.where, " "); o.what == k.what && theirs == space && (best == k || n > other[best]) {
+			best = o
+		}
+	}
+	return best
+}
+
+func byCount(counts map[key]uint64) func(a, b key) int {
+	return func(a, b key) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a.what, b.what), strings.Compare(a.where, b.where))
+	}
+}
+
+func compared(k key, n uint64, of int64, other uint64, otherOf int64) Evidence {
+	return Evidence{What: k.what, Where: k.where, Count: n, PerThousand: perThousand(n, of), Other: perThousand(other, otherOf)}
+}
+
+func perThousand(n uint64, of int64) float64 {
+	if of <= 0 {
+		return 0
+	}
+	return 1000 * float64(n) / float64(of)
+}
+
+// stands says whether evidence is more than chance, more than the symptom needs, and more than on the other path.
+func (e Evidence) stands(s Symptom, own, other int64) bool {
+	if e.Count < leastCounts || e.PerThousand < s.Least || e.PerThousand < cmp.Or(s.Times, leastTimes)*e.Other || own <= 0 {
+		return false
+	}
+	if other <= 0 {
+		return true // there is nothing to hold it against but rest, at which these counters stand still
+	}
+	others := math.Round(e.Other * float64(other) / 1000)
+	share := float64(own) / float64(own+other)
+	least := chance
+	if s.Rank == 1 {
+		least = chanceOfRare
+	}
+	return binomialTail(int(e.Count), int(e.Count)+int(others), share) < least
+}
+
+// binomialTail is the probability that of n events, each of which is one of the path's with probability share, k or more are.
+func binomialTail(k, n int, share float64) float64 {
+	if share >= 1 {
+		return 1
+	}
+	sum, logShare, logRest := 0.0, math.Log(share), math.Log1p(-share)
+	logN, _ := math.Lgamma(float64(n) + 1)
+	for i := k; i <= n; i++ {
+		logI, _ := math.Lgamma(float64(i) + 1)
+		logJ, _ := math.Lgamma(float64(n-i) + 1)
+		term := math.Exp(logN - logI - logJ + float64(i)*logShare + float64(n-i)*logRest)
+		if sum += term; term < sum*1e-12 {
+			break
+		}
+	}
+	return sum
+}
+
+// marks are the marks of a symptom's timers in the distribution of a path.
+func marks(s Symptom, path, healthy Path) []Evidence {
+	own, theirs := bucketsOf(path.Histogram), bucketsOf(healthy.Histogram)
+	var all []Evidence
+	for _, timer := range s.Timers {
+		at := float64(timer)
+		n, is := mode(own, at)
+		if !is {
+			continue
+		}
+		other, _ := mode(theirs, at)
+		e := compared(key{"latency about " + timer.String(), "client"}, n, path.Transactions, other, healthy.Transactions)
+		if e.stands(s, path.Transactions, healthy.Transactions) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
