@@ -16,7 +16,7 @@ import (
 // Progress says what a run does, where it is, and how many cells are open.
 func TestProgressSaysWhatIsDone(t *testing.T) {
 	for want, s := range map[string]experiment.Status{
-		"setting up build 3 · 4 of 9 open":               {Doing: experiment.SettingUp, Build: 3, Cells: 9, Open: 4},
+		"setting up build 3 · 4 open":                    {Doing: experiment.SettingUp, Build: 3, Cells: 9, Open: 4},
 		"build 3, round 2 of 10 · all known well enough": {Doing: experiment.Measuring, Build: 3, Round: 2, Rounds: 10},
 		"build 1, round 2 of 10":                         {Doing: experiment.Measuring, Build: 1, Round: 2, Rounds: 10, Open: -1},
 		"judging build 1":                                {Doing: experiment.Judging, Build: 1, Open: -1},

@@ -53,15 +53,26 @@ type progress struct {
 	status   experiment.Status
 	at       time.Time // of the status
 	standing live.Standing
+	over     bool
 	stop     chan struct{} // ends what redraws; nil before the first status
 	done     chan struct{}
 }
 
-func (env *environment) progress(quiet bool) *progress {
-	if quiet {
-		return &progress{}
+func (env *environment) progress(quiet, events bool) *progress {
+	p := &progress{}
+	if !quiet {
+		p.shown = ui.NewProgress(env.err, ui.Detect(env.console, env.getenv))
 	}
-	return &progress{shown: ui.NewProgress(env.err, ui.Detect(env.console, env.getenv))}
+	if events {
+		p.events = live.NewEvents(env.out)
+	}
+	return p
+}
+
+// begun takes in what the run is of.
+func (p *progress) begun(run result.Run, folder *result.Folder) {
+	p.events.Had(len(folder.Contents.Trials))
+	p.events.Started(run, folder.Dir())
 }
 
 // waits says what a run waits for: as a line that stays, and as an event.
@@ -78,7 +89,7 @@ func (p *progress) Update(s experiment.Status) {
 	p.events.Update(s)
 	p.mu.Lock()
 	p.status, p.at = s, time.Now()
-	if p.stop == nil && p.shown != nil {
+	if p.stop == nil && p.shown != nil && !p.over {
 		p.stop, p.done = make(chan struct{}), make(chan struct{})
 		go p.redraw(p.stop, p.done)
 	}
@@ -133,7 +144,7 @@ func doing(s experiment.Status) string {
 	}
 	switch {
 	case s.Open > 0:
-		parts = append(parts, fmt.Sprintf("%d of %d open", s.Open, max(s.Cells, s.Open)))
+		parts = append(parts, fmt.Sprintf("%d open", s.Open))
 	case s.Open == 0:
 		parts = append(parts, "all known well enough")
 	}
@@ -177,7 +188,7 @@ func (p *progress) Counted(done, of int) {
 func (p *progress) Stop() {
 	p.mu.Lock()
 	stop, done := p.stop, p.done
-	p.stop = nil
+	p.stop, p.over = nil, true
 	p.mu.Unlock()
 	if stop != nil {
 		close(stop)

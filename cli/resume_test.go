@@ -31,7 +31,7 @@ func TestEachFlagOutlivesACallOrNot(t *testing.T) {
 		"testbed", "target", storageFlag, "networks", "baseline", "workloads", "placement", "time-budget", "burst", "rounds", "blocks", "seed", "mtu", "family",
 		"factor", "fail-if", "exact",
 	}
-	call := []string{"out", "resume", trustFlag, "wait", "metrics-listen", "dry-run", "json", "verbose", "quiet"}
+	call := []string{"out", "resume", trustFlag, "wait", "metrics-listen", "dry-run", "format", "json", "verbose", "quiet"}
 	_, flags := runFlags(t)
 	var all []string
 	flags.VisitAll(func(f *pflag.Flag) { all = append(all, f.Name) })

@@ -250,10 +250,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	if err := env.agreed(ctx, k, o.resume, &o.call, o.cluster, o.trust); err != nil {
 		return err
 	}
-	shown := env.progress(o.quiet)
-	if o.format == formatEvents {
-		shown.events = live.NewEvents(env.out)
-	}
+	shown := env.progress(o.quiet, o.format == formatEvents)
 	o.waiting = shown.waits
 	provider, closed, err := k.open(ctx, env, s, o)
 	if err != nil {
@@ -261,10 +258,7 @@ func runStudy(ctx context.Context, env *environment, name string, o runOptions) 
 	}
 	run := session.Session{
 		Study: s, Provider: provider, Workloads: env.workloads, Judge: shown.judge(words.NewJudge(env.workloads)), Progress: shown,
-		Begun: func(r result.Run, f *result.Folder) {
-			shown.events.Had(len(f.Contents.Trials))
-			shown.events.Started(r, f.Dir())
-		},
+		Begun: shown.begun,
 		Exact: o.exact, Builds: o.builds, Password: password, Wait: o.wait, Options: o.call.values, Location: env.location(o.out, o.resume, o.call.earlier),
 	}
 	run.Warn = waiting(shown.events, run.Warn)

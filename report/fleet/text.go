@@ -128,7 +128,7 @@ func writeDeltas(out ui.Text, r fleetinsight.Report) {
 	}
 	table := ui.NewTable("against "+r.Deltas[0].Baseline, "metric", "delta", "95% interval, %", "verdict")
 	for i, d := range slices.Concat(r.Null, r.Deltas) {
-		mark, delta, verdict := "", "-", string(d.Verdict)
+		mark, delta, verdict := "", "-", d.Verdict
 		if i < len(r.Null) {
 			mark = " (A/A control)"
 			if insight.NullFailed(d) {

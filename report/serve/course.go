@@ -151,7 +151,7 @@ func (c course) draw() template.HTML {
 			if r > 0 {
 				says := template.HTMLEscapeString(ui.Clean(c.names[i] + ": " + l.network + " " + words.Percent(r)))
 				points = append(points, fmt.Sprintf("%.1f,%.1f", x(i), s.y(r)))
-				dots = append(dots, fmt.Sprintf(`<a href="%s" aria-label='%s' tabindex="-1"><path class="dot k%d" d="M%.1f %.1fh0"><title>%[2]s</title></path></a>`,
+				dots = append(dots, fmt.Sprintf(`<a href='%s' aria-label='%s' tabindex="-1"><path class="dot k%d" d="M%.1f %.1fh0"><title>%[2]s</title></path></a>`,
 					address(c.names[i]), says, k%colours, x(i), s.y(r)))
 			}
 		}
@@ -164,7 +164,7 @@ func (c course) draw() template.HTML {
 	}
 	high := fmt.Sprintf(`height="%.0f"`, s.height)
 	return template.HTML(fmt.Sprintf(`<div class="course"><svg class="axis" %s aria-hidden="true">%s</svg>`, high, axis.String()) +
-		fmt.Sprintf(`<svg class="plot" viewBox="0 0 %d %.0f" %s preserveAspectRatio="none" role="group" aria-label="%s">%s</svg>`,
+		fmt.Sprintf(`<svg class="plot" viewBox="0 0 %d %.0f" %s preserveAspectRatio="none" role="group" aria-label='%s'>%s</svg>`,
 			courseWide, s.height, high, template.HTMLEscapeString("Changes of "+c.Study+" over time"), plot.String()) +
 		fmt.Sprintf(`<svg class="names" %s aria-hidden="true">%s</svg><p class="times"><span>%s</span><span>%s</span></p></div>`,
 			high, names.String(), c.First, c.Last))

@@ -54,11 +54,9 @@ func Check(c insight.Check) result.Check {
 	case insight.CheckBusy:
 		expected, observed = "processors that no other program keeps busy", fmt.Sprintf("busy throughout: other programs took %.0f%% of the processors' "+
 			"time while nothing was measured (%d of %d builds), and no verdict is given on what that may have caused", 100*c.Share, c.N, c.Of)
-	case insight.CheckNull:
-		expected, observed = "a baseline that does not differ from its A/A control", failedNull(c)
 	case insight.CheckStep:
 		expected, observed = "one level against the baseline's", step(*c.Step)
-	case insight.CheckCarry, insight.CheckScatter, insight.CheckLeftOut, insight.CheckState:
+	case insight.CheckCarry, insight.CheckScatter, insight.CheckLeftOut, insight.CheckState, insight.CheckNull:
 		expected, observed = alike(c)
 	case insight.CheckServices:
 		expected, observed = "services that are well", strings.Join(counts(c.Reasons, "%s (%d bursts)"), "; ")
@@ -93,6 +91,8 @@ func byState(s insight.StateSplit) string {
 // alike puts a check of networks that should be alike in words.
 func alike(c insight.Check) (expected, observed string) {
 	switch u := c.Uneven; {
+	case c.Null != nil:
+		return "a baseline that does not differ from its A/A control", failedNull(c)
 	case c.State != nil:
 		return "the same delta while the machine is fast and while it is slow", byState(*c.State)
 	case u == nil:
