@@ -63,7 +63,7 @@ func flagGroups() []helpGroup {
 		{"Where", []string{"testbed", nodesFlag, "nic", "sudo", dockerFlag, whatIfFlag}},
 		{"On a cluster", clusterFlagNames()},
 		{"What is looked at besides", []string{"hops", "explain-outliers", "flame", "metrics-listen"}},
-		{"What comes of it", []string{"out", "resume", "dry-run", "fail-if", "format", "json", "verbose", "quiet", trustFlag, "help", wholeFlag}},
+		{"What comes of it", []string{"out", "resume", "dry-run", "fail-if", "format", "json", "verbose", "quiet", trustFlag, "help"}},
 	}
 }
 

@@ -180,7 +180,7 @@ func FuzzWrite(f *testing.F) {
 	f.Add("netdelta", "measuring", "REF:1", "0 2 * * *", "5%", "study: a\n")
 	f.Add("a", "b", "x", "@daily", "---\nkind: Pod", "a: b\n---\nkind: Secret\n")
 	f.Fuzz(func(t *testing.T, name, namespace, image, when, margin, text string) {
-		o := usual()
+		o := deployed()
 		o.Name, o.Namespace, o.Image, o.Schedule, o.Margin, o.Text = name, namespace, image, when, margin, []byte(text)
 		if o.Check() != nil {
 			return
