@@ -177,6 +177,12 @@ func (e *BrokenError) Error() string {
 	return text + "; " + e.Fix
 }
 
+// Vanishing says that packets above a size get lost on a way (" from a to b", or ""), though the MTU at its beginning lets larger ones go. Both are
+// in bytes.
+func Vanishing(largest, mtu int, way string) string {
+	return fmt.Sprintf("packets above %d bytes vanish%s, though the MTU there is %d", largest, way, mtu)
+}
+
 // Volume is storage that is made for a testbed and removed with it. The zero value is none.
 type Volume struct {
 	// Class is the kind of storage, as its owner calls it: the name of a StorageClass.

@@ -62,10 +62,15 @@ func (m *Context) openBuild(ctx context.Context, b *Build, cells []result.Cell) 
 			return egCtx.Err()
 		})
 	}
-	if err := eg.Wait(); err != nil {
+	err := eg.Wait()
+	all := slices.Concat(sessions...)
+	if err != nil {
+		if s, failed := gather.First(all, func(s *Session) bool { return s.Failed != nil }); failed { // what was waited for
+			err = fmt.Errorf("%w: %w", err, s.Failed)
+		}
 		return nil, errors.Join(fmt.Errorf("setting up build %d: %w", b.Index+1, err), b.Close())
 	}
-	b.Sessions = slices.Concat(sessions...)
+	b.Sessions = all
 	b.Pick(cells)
 	return b, nil
 }

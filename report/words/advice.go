@@ -54,7 +54,7 @@ func Advice(a insight.Advice) result.Advice {
 	case insight.AdviceBroken:
 		return result.Advice{
 			Kind: KindFix, Says: "Repair the network first: " + strings.TrimSuffix(a.Finding.Says, ".") + ".",
-			Why: "Nothing could be measured over it, and your own pods meet the same; what to change is for a run on a network that works.",
+			Why: "Nothing could be measured over it, and your own pods may meet the same; what to change is for a run on a network that works.",
 			How: []string{a.Finding.Fix},
 		}
 	case insight.AdviceFree:

@@ -63,6 +63,9 @@ func (l *Launcher) awaitThat(ctx context.Context, namespace, name, what string, 
 			return nil, fmt.Errorf("not %s within %s: %w", what, within, last)
 		}
 	}
+	if last != nil {
+		return nil, fmt.Errorf("%w: not %s so far: %w", context.Cause(ctx), what, last)
+	}
 	return nil, context.Cause(ctx)
 }
 

@@ -76,7 +76,7 @@ func vanishing(o inside.Outcome, from, to string) []string {
 		case w.Largest == 0:
 			all = append(all, fmt.Sprintf("packets of a few hundred bytes vanish from %s to %s", w.from, w.to))
 		default:
-			all = append(all, fmt.Sprintf("packets above %d bytes vanish from %s to %s, though the MTU there is %d", w.Largest, w.from, w.to, w.MTU))
+			all = append(all, testbed.Vanishing(w.Largest, w.MTU, " from "+w.from+" to "+w.to))
 		}
 	}
 	return all

@@ -86,7 +86,7 @@ func Fix(all []Denial) string {
 		}
 	}
 	text, _ := json.Marshal(p) // it never fails
-	return fmt.Sprintf("let netdelta's pods reach each other: echo '%s' | kubectl --namespace %s apply -f -; or measure in a namespace without such policies, with --namespace", text, namespace)
+	return fmt.Sprintf("echo '%s' | kubectl --namespace %s apply -f -   # netdelta's pods reach each other then; or measure in another namespace, with --namespace", text, namespace)
 }
 
 // denies are the policies that select a pod for a direction, where none of them admits another pod of the namespace by the ports up to the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,29 @@ func TestPoliciesOnCluster(t *testing.T) {
 	}
 
 	t.Run("target", func(t *testing.T) { turns(t, d) })
+
+	t.Run("denied by others", func(t *testing.T) {
+		policies := c.API.NetworkPolicies(c.Namespace)
+		deny := policy(t, "default-deny", "{podSelector: {}, policyTypes: [Ingress]}")
+		deny.Namespace = c.Namespace
+		if _, err := policies.Create(t.Context(), deny, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := policies.Delete(context.Background(), "default-deny", metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		}()
+		closed := openBed(t, d, testbed.Spec{Nodes: 2, PodsPerNode: 1, Network: Pod})
+		var all errgroup.Group
+		for _, p := range closed.(*Testbed).pods {
+			all.Go(func() error { _, err := p.ensure(t.Context()); return err })
+		}
+		err := all.Wait()
+		if broken, is := errors.AsType[*testbed.BrokenError](err); !is || !strings.Contains(broken.Says, "default-deny in namespace "+c.Namespace+" (ingress)") {
+			t.Errorf("got %v", err)
+		}
+	})
 
 	t.Run("killed", func(t *testing.T) {
 		killed, err := NewDriver(c, streamed(t, Options{Ports: 4}))

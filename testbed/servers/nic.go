@@ -287,6 +287,6 @@ func (s *Servers) wayFindings(ways []result.Way) (all []result.Finding) {
 
 // Lost says that packets larger than a way carries get lost, though the card at its beginning takes them, and what to do.
 func Lost(way, card int) (says, fix string) {
-	return fmt.Sprintf("packets of more than %d bytes get lost, though the card's MTU is %d", way, card),
+	return testbed.Vanishing(way, card, ""),
 		fmt.Sprintf("let the cards and switches on the way carry packets of %d bytes, or set the card's MTU to %d", card, way)
 }

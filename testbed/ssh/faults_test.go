@@ -224,7 +224,7 @@ func TestDoctor(t *testing.T) {
 	said := strings.Join(strings.Fields(string(out)), " ") // lines are filled
 	for _, want := range []string{
 		f.names[0] + " system", f.names[1] + " card eth1", "take:eth1 works", "macvlan:eth0 works", "take: this SSH connection goes over it", "network vxlan", "10.99.0.99:22 reached",
-		f.names[0] + " to " + f.names[1] + " packets of more than 1404 bytes get lost, though the card's MTU is 1500", f.names[1] + " to " + f.names[0] + " packets of 1400 bytes arrive",
+		f.names[0] + " to " + f.names[1] + " packets above 1404 bytes vanish, though the MTU there is 1500", f.names[1] + " to " + f.names[0] + " packets of 1400 bytes arrive",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not in\n%s", want, out)

@@ -203,7 +203,7 @@ func (s Survey) room(n Node) (int, bool) {
 // judgeWays: whether packets get from pods of each node to pods of the others, where that was tried.
 func judgeWays(s Survey, f *findings) {
 	for _, b := range s.Broken {
-		f.missing(result.TopicBroken, b.Says, "nothing can be measured over it, and your own pods meet the same", b.Fix)
+		f.missing(result.TopicBroken, b.Says, "nothing can be measured over it, and your own pods may meet the same", b.Fix)
 	}
 }
 
