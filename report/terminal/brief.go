@@ -193,8 +193,10 @@ func (p *page) briefAdvice() {
 	p.title("What to do", "")
 	for i, a := range p.run.Advice[:min(adviceMost, len(p.run.Advice))] {
 		lead := fmt.Sprintf("%d. ", i+1)
-		says := p.upTo(adviceLinesMost, p.terminal.Width-len(lead), a.Says, strings.Split(strings.TrimSuffix(a.Why, "."), "; "))
-		p.paragraph(piece{lead, p.kindStyle(a.Kind)}, says)
+		why, _ := words.Brief(a, func(text string) bool {
+			return len(ui.Wrap(p.terminal.Text(text), max(p.terminal.Width-len(lead), 20))) <= adviceLinesMost
+		})
+		p.paragraph(piece{lead, p.kindStyle(a.Kind)}, strings.TrimSpace(a.Says+" "+why))
 	}
 	p.paragraph(piece{}, "How, and what it risks"+p.moreAdvice()+": "+p.command("netdelta advise "+words.Folder))
 }
@@ -205,21 +207,6 @@ func (p *page) moreAdvice() string {
 		return fmt.Sprintf(", and %d more", n)
 	}
 	return ""
-}
-
-// upTo is a sentence with as many of the clauses that explain it as so many lines of so many columns hold.
-func (p *page) upTo(lines, columns int, says string, clauses []string) string {
-	for i, clause := range clauses {
-		longer := strings.TrimSuffix(says, ".") + "; " + clause + "."
-		if i == 0 {
-			longer = says + " " + clause + "."
-		}
-		if clause == "" || len(ui.Wrap(p.terminal.Text(longer), max(columns, 20))) > lines {
-			break
-		}
-		says = longer
-	}
-	return says
 }
 
 // advice says what to change, each with the way to do it and what it risks.
