@@ -68,6 +68,20 @@ func (s scale) holding(deltas []result.Delta) scale {
 	return s
 }
 
+// roomBeyond widens a scale for the arrows of deltas that lie beyond its ends.
+func (s scale) roomBeyond(deltas []result.Delta) scale {
+	wide, old := s.room(0.08), s
+	for _, d := range deltas {
+		switch _, at, _, _ := change(d); {
+		case at < old.low:
+			s.low = wide.low
+		case at > old.high:
+			s.high = wide.high
+		}
+	}
+	return s
+}
+
 // none is where no change stands.
 func (a *axis) none() float64 {
 	if a.key.linear {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/report/words"
 	"netdelta/result"
 )
@@ -41,13 +42,15 @@ const nameMost = 20
 // Long says whether the name may be cut short by the width of its column.
 func (r row) Long() bool { return len(r.Name) > nameMost }
 
-// axes are the axes that the rows of deltas share, one for each metric. Their marks are defined once for the page.
-func (p *page) axes(prefix string, deltas []result.Delta) map[metricKey]*axis {
+// axes are the axes that the rows of deltas share, one for each metric, fitted to these deltas. Others, all may be drawn on them, too.
+// Their marks are defined once for the page.
+func (p *page) axes(prefix string, deltas, all []result.Delta) map[metricKey]*axis {
 	axes := map[metricKey]*axis{}
 	var defs drawing
 	for key, members := range insight.By(deltas, keyOf) {
 		a := &axis{id: prefix + number(float64(len(axes))), key: key, title: "change of " + metricLabel(key.name, key.unit)}
 		a.fit(members, p.Run.Margin)
+		a.scale = a.scale.roomBeyond(gather.Where(all, func(d result.Delta) bool { return keyOf(d) == key }))
 		a.define(&defs)
 		axes[key] = a
 	}
@@ -59,7 +62,7 @@ func (p *page) axes(prefix string, deltas []result.Delta) map[metricKey]*axis {
 func (p *page) forests() {
 	all := slices.Concat(p.Run.Null, p.Run.Deltas)
 	every := len(all) <= everyMetricMost
-	axes := p.axes("a", slices.DeleteFunc(all, func(d result.Delta) bool { return !d.Headline && !every }))
+	axes := p.axes("a", slices.DeleteFunc(all, func(d result.Delta) bool { return !d.Headline && !every }), nil)
 	for _, s := range p.Settings {
 		p.forestsOf(s, axes, every)
 	}
@@ -351,7 +354,7 @@ func (p *page) answeredFirst() (inOrder []*setting, answered int) {
 // may have.
 func (p *page) rank(s *setting, users map[string][]string) ranking {
 	heads := s.headlines()
-	a := p.axes("r"+s.ID, insight.Common(heads))[keyOf(heads[0])]
+	a := p.axes("r"+s.ID, insight.Common(heads), heads)[keyOf(heads[0])]
 	r := ranking{Setting: s, forest: p.newForest(heads[0], a), Says: strings.TrimPrefix(words.Answer(s.part), words.Title(s.Key)+": ")}
 	floor := floorOf(s.null(heads[0].Metric))
 	tiers, letters, group := map[string]int{}, map[int]string{}, map[string]string{}

@@ -384,7 +384,7 @@ func (p *page) effects() {
 	for _, t := range tables {
 		shown = append(shown, t.Headlines()...)
 	}
-	axes := p.axes("e", shown)
+	axes := p.axes("e", shown, nil)
 	for i, t := range tables {
 		title := words.EffectHeading(t)
 		p.Effects = append(p.Effects, effect{

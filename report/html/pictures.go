@@ -78,7 +78,7 @@ func (p *page) picturesOf(r ranking) []picture {
 	for i := range insight.Common(heads) {
 		common = append(common, insight.Common(direct[i])...)
 	}
-	a := p.axes("d"+r.Setting.ID, common)[keyOf(heads[0])]
+	a := p.axes("d"+r.Setting.ID, common, slices.Concat(direct...))[keyOf(heads[0])]
 	for _, deltas := range direct {
 		all = append(all, p.direct(r, a, deltas))
 	}
@@ -169,8 +169,8 @@ func (p *page) plain(id string, deltas []result.Delta, values bool) *axis {
 		a.name, a.title = valueLabel, metricLabel(deltas[0].Metric, deltas[0].Unit)
 	}
 	amounts := []float64{0}
-	deltas = insight.Common(deltas)
-	for _, d := range deltas {
+	common := insight.Common(deltas)
+	for _, d := range common {
 		if values {
 			amounts = append(amounts, d.Value)
 			continue
@@ -179,9 +179,12 @@ func (p *page) plain(id string, deltas []result.Delta, values bool) *axis {
 	}
 	s, _ := spanOf(amounts, false)
 	if !values {
-		s = s.holding(deltas)
+		s = s.holding(common)
 	}
 	a.scale = s.room(0.03)
+	if !values {
+		a.scale = a.scale.roomBeyond(deltas)
+	}
 	var defs drawing
 	a.define(&defs)
 	p.Axes += defs.html()

@@ -110,6 +110,7 @@ function view($$, chosen, apply) {
 
   function otherwise(table) {
     const { head, bodies } = first.get(table);
+    table.classList.toggle('long', chosen.as === 'added');
     const draw = (newHead, newBodies) => {
       table.replaceChild(newHead, table.tHead);
       for (const body of [...table.tBodies]) body.remove();
