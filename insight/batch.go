@@ -1,12 +1,15 @@
 package insight
 
 import (
+	"cmp"
 	"iter"
+	"math"
 	"slices"
 
 	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/result"
+	"netdelta/stats"
 )
 
 // batch is what was measured together: the trials of one build, by cell. Only trials of one batch are paired.
@@ -212,6 +215,15 @@ func Common(all []result.Delta) []result.Delta {
 		return all
 	}
 	return common
+}
+
+// NullFailed are the headline null checks that failed, the worst first: there the baseline differs from itself by more than chance.
+func NullFailed(null []result.Delta) []result.Delta {
+	failed := gather.Where(null, func(n result.Delta) bool {
+		return n.Headline && (n.Verdict == string(stats.Slower) || n.Verdict == string(stats.Faster))
+	})
+	slices.SortStableFunc(failed, func(a, b result.Delta) int { return cmp.Compare(math.Abs(Cost(b)), math.Abs(Cost(a))) })
+	return failed
 }
 
 // withoutDemonstrations is the part without its demonstrations, as long as another network is left.

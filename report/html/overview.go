@@ -62,22 +62,22 @@ const nullNamed = 3
 
 // nullFailed says in which settings the null check failed, and by how much; "" where it held.
 func nullFailed(null []result.Delta) string {
-	heads := gather.Where(null, func(n result.Delta) bool { return n.Headline && n.Ratio > 0 })
-	failed := gather.Where(heads, func(n result.Delta) bool {
-		return n.Verdict == string(stats.Slower) || n.Verdict == string(stats.Faster)
-	})
+	failed := insight.NullFailed(null)
 	if len(failed) == 0 {
 		return ""
 	}
-	slices.SortStableFunc(failed, func(a, b result.Delta) int {
-		return cmp.Compare(math.Abs(math.Log(b.Ratio)), math.Abs(math.Log(a.Ratio)))
+	named := gather.Each(failed[:min(len(failed), nullNamed)], func(n result.Delta) string {
+		by := words.Added(n)
+		if n.Ratio > 0 {
+			by = words.Percent(n.Ratio)
+		}
+		return words.Title(n.Setting) + " (" + by + ")"
 	})
-	named := gather.Each(failed[:min(len(failed), nullNamed)], func(n result.Delta) string { return words.Title(n.Setting) + " (" + words.Percent(n.Ratio) + ")" })
 	if more := len(failed) - len(named); more > 0 {
 		named = append(named, fmt.Sprintf("%d more", more))
 	}
 	return fmt.Sprintf("The null check failed in %d of %s: there %s differs from itself by more than chance. Take changes of that size with doubt: %s.",
-		len(failed), unit.Counted(len(heads), "setting"), failed[0].Baseline, strings.Join(named, "; "))
+		len(failed), unit.Counted(len(gather.Where(null, func(n result.Delta) bool { return n.Headline })), "setting"), failed[0].Baseline, strings.Join(named, "; "))
 }
 
 // adviceMost is how many characters an entry of advice has before it is unfolded: two lines on a desk.

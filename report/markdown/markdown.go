@@ -73,7 +73,7 @@ func (d *document) folded(title string, write func(d *document)) {
 	var text bytes.Buffer
 	inner := &document{w: bufio.NewWriter(&text)}
 	write(inner)
-	if inner.w.Flush(); text.Len() > 0 { // a buffer takes all
+	if err := inner.w.Flush(); err == nil && text.Len() > 0 { // memory takes all
 		d.line("<details><summary>" + title + "</summary>\n")
 		d.w.Write(text.Bytes())
 		d.line("</details>\n")

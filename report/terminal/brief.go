@@ -11,7 +11,6 @@ import (
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
-	"netdelta/stats"
 	"netdelta/unit"
 )
 
@@ -104,9 +103,9 @@ func (p *page) usedBy() {
 // rest says in parts what the figures rest on.
 func (p *page) rest() []string {
 	var parts []string
-	if floor, failed := p.floor(); failed > 0 {
+	if failed := len(insight.NullFailed(p.run.Null)); failed > 0 {
 		parts = append(parts, "null check failed in "+unit.Counted(failed, "setting"))
-	} else if floor > 0 {
+	} else if floor := p.floor(); floor > 0 {
 		parts = append(parts, "noise floor "+p.share(floor))
 	} else {
 		parts = append(parts, "noise floor unknown")
@@ -135,20 +134,14 @@ func (p *page) rest() []string {
 	return parts
 }
 
-// floor is the largest noise floor of the headlines with a ratio, 0 where none is known, and in how many settings the null check failed.
-func (p *page) floor() (largest float64, failed int) {
+// floor is the largest noise floor of the headlines with a ratio, 0 where none is known.
+func (p *page) floor() (largest float64) {
 	for _, n := range p.run.Null {
-		if !n.Headline {
-			continue
-		}
-		if v := stats.Verdict(n.Verdict); v == stats.Slower || v == stats.Faster {
-			failed++
-		}
-		if n.Floor != nil && n.Ratio > 0 {
+		if n.Headline && n.Floor != nil && n.Ratio > 0 {
 			largest = max(largest, *n.Floor)
 		}
 	}
-	return largest, failed
+	return largest
 }
 
 // unsupported names the networks that another kernel would have, and says of all else why it could not be measured.
