@@ -1,11 +1,15 @@
 package insight
 
 import (
+	"cmp"
 	"iter"
+	"math"
 	"slices"
 
+	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/result"
+	"netdelta/stats"
 )
 
 // batch is what was measured together: the trials of one build, by cell. Only trials of one batch are paired.
@@ -188,8 +192,10 @@ func (p Part) Headlines() []result.Delta { return Headlines(p.Deltas, p.Setting)
 
 // Shown are the headline deltas of the part in the order of tables and pictures: the networks that pods may have, then demonstrations
 // (network.Demonstration); the cheapest of each first.
-func (p Part) Shown() []result.Delta {
-	all := p.Headlines()
+func (p Part) Shown() []result.Delta { return DemonstrationsLast(p.Headlines()) }
+
+// DemonstrationsLast sorts deltas: the networks that pods may have, then demonstrations. Else they keep their order.
+func DemonstrationsLast(all []result.Delta) []result.Delta {
 	slices.SortStableFunc(all, func(a, b result.Delta) int {
 		switch is, other := network.IsDemonstration(a.Network), network.IsDemonstration(b.Network); {
 		case is && !other:
@@ -200,6 +206,24 @@ func (p Part) Shown() []result.Delta {
 		return 0
 	})
 	return all
+}
+
+// Common are the deltas of networks that pods may have, to which the axis of a picture is fitted; all where there are only others.
+func Common(all []result.Delta) []result.Delta {
+	common := gather.Where(all, func(d result.Delta) bool { return !network.IsDemonstration(d.Network) })
+	if !slices.ContainsFunc(common, func(d result.Delta) bool { return d.Network != d.Baseline }) {
+		return all
+	}
+	return common
+}
+
+// FailedNulls are the headline null checks that failed, the worst first: there the baseline differs from itself by more than chance.
+func FailedNulls(null []result.Delta) []result.Delta {
+	failed := gather.Where(null, func(n result.Delta) bool {
+		return n.Headline && NullFailed(n)
+	})
+	slices.SortStableFunc(failed, func(a, b result.Delta) int { return cmp.Compare(math.Abs(Cost(b)), math.Abs(Cost(a))) })
+	return failed
 }
 
 // withoutDemonstrations is the part without its demonstrations, as long as another network is left.

@@ -41,6 +41,7 @@ for page in "$@"; do
 			files = files (files == "" ? "" : ", ") "[" name(file) "](" name(file) ")"
 		}
 		for (i = head[0] + 2; i <= lines && text[i] ~ /^\|/; i++) {
+			if (text[i] ~ /^\| \*[^*]/) continue # a heading within the table
 			cells(text[i], row)
 			line = quoted(substr(text[1], 5)) "," quoted(row[1])
 			if (kind == "") line = line "," quoted(substr(head[2], 4))
@@ -66,7 +67,7 @@ for page in "$@"; do
 		lines = 0
 		delete text
 	}
-	/^#/ && !fenced { flush() }
+	(/^#/ || /^<\/?details>/) && !fenced { flush() }
 	/^```/ { fenced = !fenced }
 	{ text[++lines] = $0 }
 	END {

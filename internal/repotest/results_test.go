@@ -49,7 +49,8 @@ func TestRawTables(t *testing.T) {
 		return "### " + title + "\n\nhost: p50 6 µs.\n\n| network | vs host | interval | difference | p50 | verdict | left out |\n| --- | --: | --: | --: | --: | --- | --- |\n" +
 			"| " + network + " | " + change + " | +1% to +3% | +1 µs | 7 µs | **slower** |  |\n\n"
 	}
-	text := "# Results\n\n" + table("tcp-rr, 300B, on one node", "bridge", "+2%") + table("tcp-rr, 300B, across nodes", "vxlan", "+40%") + "### Claims\n\n| claim | verdict |\n| --- | --- |\n| a | confirmed |\n"
+	text := "# Results\n\n" + strings.TrimSuffix(table("tcp-rr, 300B, on one node", "bridge", "+2%"), "\n") + "| *demonstrations of a mechanism* |  |  |  |  |  |  |\n\n" +
+		"<details><summary>Further settings</summary>\n\n" + table("tcp-rr, 300B, across nodes", "vxlan", "+40%") + "</details>\n\n### Claims\n\n| claim | verdict |\n| --- | --- |\n| a | confirmed |\n"
 	if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,8 @@ func TestRawTables(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	short, err := os.ReadFile(page)
-	if err != nil || !strings.Contains(string(short), "| bridge | +2% |") || strings.Contains(string(short), "vxlan") || !strings.Contains(string(short), "(page.csv)") || !strings.Contains(string(short), "| a | confirmed |") {
+	if err != nil || !strings.Contains(string(short), "| bridge | +2% |") || strings.Contains(string(short), "vxlan") || !strings.Contains(string(short), "(page.csv)") || !strings.Contains(string(short), "| a | confirmed |") ||
+		strings.Count(string(short), "details>") != 2 {
 		t.Errorf("the page is now (%v)\n%s", err, short)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "page.csv"))

@@ -28,6 +28,7 @@ type axis struct {
 	scale  scale
 	margin float64 // as a ratio below 1 or, for linear metrics, as a difference
 	key    metricKey
+	title  string // what it is an axis of
 	// name labels a place, nil for changes.
 	name func(unit string, v float64) string
 }
@@ -62,6 +63,20 @@ func (s scale) holding(deltas []result.Delta) scale {
 	for _, d := range deltas {
 		if low, _, high, ok := change(d); ok {
 			s.low, s.high = min(s.low, max(low, roomy.low)), max(s.high, min(high, roomy.high))
+		}
+	}
+	return s
+}
+
+// roomBeyond widens a scale for the arrows of deltas that lie beyond its ends.
+func (s scale) roomBeyond(deltas []result.Delta) scale {
+	wide, old := s.room(0.08), s
+	for _, d := range deltas {
+		switch _, at, _, _ := change(d); {
+		case at < old.low:
+			s.low = wide.low
+		case at > old.high:
+			s.high = wide.high
 		}
 	}
 	return s
@@ -105,13 +120,10 @@ func (a *axis) define(d *drawing) {
 	x := percent(a.scale.within(a.none()))
 	d.put(`<line class="none" x1="%s" x2="%s" y2="%d"/></g>`, x, x, rowHeight)
 	d.put(`<g id="%sh">`, a.id)
-	for i, m := range a.marks() {
-		class := "al"
-		if i%2 == 1 {
-			class = "al odd"
-		}
-		d.text(`class="`+class+`" text-anchor="`+m.anchor()+`" x="`+percent(m.share)+`" y="13"`, m.text)
+	for _, m := range a.marks() {
+		d.text(`class="al" text-anchor="`+m.anchor()+`" x="`+percent(m.share)+`" y="27"`, m.text)
 	}
+	d.text(`class="al" y="11"`, a.titled())
 	d.put("</g>")
 }
 
@@ -121,10 +133,21 @@ func (d *drawing) rect(class string, s scale, low, high float64) {
 	d.put(`<rect class="%s" x="%s" width="%s"/>`, class, percent(from), percent(to-from))
 }
 
-// head is the axis with its labels, every other one of which a narrow screen leaves out.
+// titled is the axis' title, with its kind of scale where that is not the usual one.
+func (a *axis) titled() string {
+	if a.scale.log {
+		return a.title + logScale
+	}
+	return a.title
+}
+
+// logScale ends the title of a logarithmic axis.
+const logScale = " (log scale)"
+
+// head is the axis with its title and its labels.
 func (a *axis) head() template.HTML {
 	var d drawing
-	d.put(`<svg class="axis" height="18" aria-hidden="true"><use href="#%sh"/></svg>`, a.id)
+	d.put(`<svg class="axis" height="32" aria-hidden="true"><use href="#%sh"/></svg>`, a.id)
 	return d.html()
 }
 
@@ -134,9 +157,9 @@ type mark struct {
 	text  string
 }
 
-// Sizes by which labels of an axis are kept apart: the least width of a forest plot on a desk, and of a character.
+// Sizes by which labels of an axis are kept apart: the least width of a plot, which is that on a phone, and of a character.
 const (
-	plotLeast      = 360
+	plotLeast      = 300
 	characterWidth = 8.5
 )
 

@@ -18,12 +18,12 @@ import (
 func testOtherwise(t *testing.T, b *browsertest.Browser) {
 	opened(t, b)
 	rows := func() []string {
-		return visible(b, ".ranking tbody tr", "[1, 3, 4, 5].map((i) => (e.cells[i].querySelector('b') || e.cells[i]).textContent).join('; ')")
+		return visible(b, ".ranking tbody tr:not(.heading)", "[1, 3, 4, 5].map((i) => (e.cells[i].querySelector('b') || e.cells[i]).textContent).join('; ')")
 	}
 	says := func() string { return browsertest.Ask[string](b, `document.getElementById('bar-says').textContent`) }
 	first := rows()
 	press(b, `[data-as="added"]`)
-	if got := rows(); len(got) != len(first) || !strings.Contains(got[len(got)-1], "µs; [+") || !strings.Contains(says(), "difference from host") {
+	if got := rows(); len(got) != len(first) || !strings.Contains(got[2], "µs; [+") || !strings.Contains(says(), "difference from host") {
 		t.Errorf("as differences stand %q, and the page says %q", got, says())
 	}
 	press(b, `[data-as="value"]`)
@@ -33,14 +33,14 @@ func testOtherwise(t *testing.T, b *browsertest.Browser) {
 	run, _ := usual().run(t)
 	var part insight.Part
 	for _, p := range insight.Parts(run) {
-		if words.Title(p.Setting) == "tcp-rr, 300B, on one node" {
+		if words.Title(p.Setting) == "tcp-rr, 300B, across nodes" {
 			part = p
 		}
 	}
 	press(b, `[data-as="change"]`)
 	browsertest.Ask[bool](b, `(() => { const s = document.getElementById('against'); s.value = 'vxlan'; s.dispatchEvent(new Event('change')); return true; })()`)
 	var want []string
-	for _, d := range part.Against("vxlan") {
+	for _, d := range insight.DemonstrationsLast(part.Against("vxlan")) {
 		want = append(want, insight.Name(d.Network, d.Path)+"; "+precise(d.Ratio, d)+"%; ["+precise(*d.RatioLow, d)+", "+precise(*d.RatioHigh, d)+"]")
 	}
 	got := rows()
@@ -54,6 +54,9 @@ func testOtherwise(t *testing.T, b *browsertest.Browser) {
 	}
 	if !strings.Contains(says(), "held directly against it") {
 		t.Errorf("against vxlan the page says %q", says())
+	}
+	if last := visible(b, ".ranking tbody + tbody tr", "e.cells.length == 1 ? e.textContent : e.querySelector('b').textContent"); len(last) != 2 || last[1] != "sockmap" {
+		t.Errorf("against vxlan %q stand last, want the heading of demonstrations and sockmap", last)
 	}
 	for _, w := range inspect(t, b).Wrong {
 		t.Errorf("against vxlan: %s", w)

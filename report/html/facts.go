@@ -36,6 +36,7 @@ func (p *page) Environment() []fact {
 			add("Node "+n.Name, n.Words())
 		}
 	}
+	add("Run", p.Run.Run)
 	add("Kernel", strings.TrimSpace(e.Kernel+" "+e.Arch))
 	add("System", e.OS)
 	add("Machine", e.Hostname)
@@ -103,9 +104,9 @@ func (p *page) Command() string {
 	return command
 }
 
-// Eyebrow is the line over the question.
+// Eyebrow is the line over the question: the study, and where it was run.
 func (p *page) Eyebrow() string {
-	parts := []string{"netdelta report", p.Run.Study, p.Run.Run}
+	parts := append([]string{p.Run.Study}, words.Machine(p.Run)...)
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " · ")
 }
 

@@ -23,6 +23,8 @@ type figure struct {
 	Chart   template.HTML
 	Caption string
 	Open    bool
+	// Rest names the curves that are not drawn until the reader chooses them.
+	Rest []string
 	// Bars are the rows of a figure that is a table of bars.
 	Bars []bar
 }
@@ -99,17 +101,66 @@ func (p plane) uprights(d *drawing, ticks []float64, label func(float64) string)
 	}
 }
 
+// titles say what the axes are of, and which are logarithmic; across is "" under a chart that has another below it.
+func (p plane) titles(d *drawing, across, up string) {
+	if p.y.log {
+		up += logScale
+	}
+	d.text(`class="al" y="-9"`, up)
+	if p.x.log {
+		across += logScale
+	}
+	if across != "" {
+		d.text(`class="al" y="`+number(p.height+33)+`"`, across)
+	}
+}
+
 // box starts the part of the chart that is stretched to its width.
 func (p plane) box(d *drawing) {
 	d.put(`<svg class="box" viewBox="0 0 %d %s" preserveAspectRatio="none" width="100%%" height="%s">`, boxWidth, number(p.height), number(p.height))
 }
 
 // curve draws a series' line.
-func (d *drawing) curve(class, name string, points []point) {
-	d.put(`<path class="ln %s"`, class)
-	d.WriteString(attribute("data-n", name))
-	d.put(` d="%s"/>`, line(points))
+func (d *drawing) curve(l label, points []point) { d.marked("ln", l, line(points)) }
+
+// marked draws a path of a series.
+func (d *drawing) marked(kind string, l label, path string) {
+	d.put(`<path class="%s %s"`, kind, l.classes())
+	d.WriteString(attribute("data-n", l.text))
+	d.put(` d="%s"/>`, path)
 }
+
+// curvesMost is how many curves a chart draws of many; its reader chooses others.
+const curvesMost = 6
+
+// drawnFirst are the cells whose curves a chart draws until its reader chooses: the baseline, its A/A control, and of the networks the
+// cheapest, the dearest and some in between, demonstrations only where there is room left.
+func (s *setting) drawnFirst(all []insight.Series) map[string]bool {
+	drawn := map[string]bool{}
+	has := map[string]bool{}
+	for _, x := range all {
+		has[x.Cell] = true
+		if x.Role != result.RoleCell || len(all) <= curvesMost {
+			drawn[x.Cell] = true
+		}
+	}
+	ranked := gather.Where(s.headlines(), func(d result.Delta) bool { return has[d.Cell] })
+	common := insight.Common(ranked)
+	if room, n := curvesMost-len(drawn), len(common); room > 1 && n > room {
+		for i := range room {
+			drawn[common[i*(n-1)/(room-1)].Cell] = true
+		}
+	}
+	for _, d := range ranked {
+		if len(drawn) < curvesMost {
+			drawn[d.Cell] = true
+		}
+	}
+	return drawn
+}
+
+// restClass marks what is not drawn until it is chosen.
+const restClass = " rest"
 
 // percentages are the ticks of the axis of nines.
 func percentages(high float64) []float64 {
@@ -150,7 +201,9 @@ func (p *page) distribution(s *setting, all []insight.Distribution) figure {
 		"A curve for each network: how long the given share of its transactions took at most, both axes logarithmic.")
 	on.grid(&d, on.y.logTicks(7), func(v float64) string { return valueLabel("ns", v) })
 	on.uprights(&d, percentages(high), percentageLabel)
+	on.titles(&d, "percentile of transactions"+logScale, "latency")
 	on.box(&d)
+	drawn := s.drawnFirst(gather.Each(all, func(x insight.Distribution) insight.Series { return x.Series }))
 	var names []label
 	var count int64
 	for _, x := range all {
@@ -159,14 +212,14 @@ func (p *page) distribution(s *setting, all []insight.Distribution) figure {
 			points[i] = on.place(insight.Nines(q.Percent), q.Value)
 		}
 		count += x.Count
-		class := p.palette.of(x.Series)
-		d.curve(class, again(x.Series), points)
-		names = append(names, label{points[len(points)-1].y, again(x.Series), "lab " + class})
+		l := label{points[len(points)-1].y, again(x.Series), p.palette.of(x.Series), !drawn[x.Cell]}
+		d.curve(l, points)
+		names = append(names, l)
 	}
 	d.put("</svg>")
 	d.labels(names, on.height)
 	d.put("</svg>")
-	return figure{Chart: d.html(), Caption: fmt.Sprintf("%s transactions, undisturbed bursts of all builds merged.", unit.Thousands(count))}
+	return figure{Chart: d.html(), Rest: rest(names), Caption: fmt.Sprintf("%s transactions, undisturbed bursts of all builds merged.", unit.Thousands(count))}
 }
 
 // stalled are the trials in which a check found the traffic to stand still.
@@ -313,11 +366,24 @@ func dots(points []point) string {
 	return b.String()
 }
 
-// label is a text at the right end of a curve.
+// label is the name of a curve, at its right end.
 type label struct {
-	y     float64 // where the curve ends, then where the text stands
+	y     float64 // where the curve ends
 	text  string
 	class string
+	rest  bool // not drawn until it is chosen
+}
+
+func (l label) classes() string {
+	if l.rest {
+		return l.class + restClass
+	}
+	return l.class
+}
+
+// rest names the curves that are not drawn.
+func rest(all []label) []string {
+	return gather.Each(gather.Where(all, func(l label) bool { return l.rest }), func(l label) string { return l.text })
 }
 
 // labelHeight is the distance of two lines of labels.
@@ -325,15 +391,30 @@ const labelHeight = 15
 
 // labels writes labels to the right of the chart, moved apart where they would overlap, each with a thin line to its curve.
 func (d *drawing) labels(all []label, height float64) {
+	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b label) int { return cmp.Compare(a.y, b.y) })
-	places := gather.Each(all, func(l label) float64 { return l.y })
+	drawn := gather.Where(all, func(l label) bool { return !l.rest })
+	places := gather.Each(drawn, func(l label) float64 { return l.y })
 	spread(places, labelHeight, height)
 	d.put(`<svg x="100%%" class="labels">`)
-	for i, l := range all {
-		d.put(`<path class="leader" d="M2 %sL10 %s"/>`, number(l.y), number(places[i]))
-		d.text(`x="13" y="`+number(places[i]+4)+`" class="`+l.class+`"`, shorten(l.text, labelMost))
+	for i, l := range drawn {
+		d.end(l, places[i])
+	}
+	for _, l := range all {
+		if l.rest {
+			d.end(l, l.y)
+		}
 	}
 	d.put("</svg>")
+}
+
+// end writes one label at a place, with a thin line to the end of its curve.
+func (d *drawing) end(l label, place float64) {
+	d.put(`<g class="end %s"`, l.classes())
+	d.WriteString(attribute("data-n", l.text))
+	d.put(`><path class="leader" d="M2 %sL10 %s"/>`, number(l.y), number(place))
+	d.text(`class="lab" x="13" y="`+number(place+4)+`"`, shorten(l.text, labelMost))
+	d.put("</g>")
 }
 
 // labelMost is the length of the longest label that is shown whole.

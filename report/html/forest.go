@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/report/words"
 	"netdelta/result"
 )
@@ -41,13 +42,15 @@ const nameMost = 20
 // Long says whether the name may be cut short by the width of its column.
 func (r row) Long() bool { return len(r.Name) > nameMost }
 
-// axes are the axes that the rows of deltas share, one for each metric. Their marks are defined once for the page.
-func (p *page) axes(prefix string, deltas []result.Delta) map[metricKey]*axis {
+// axes are the axes that the rows of deltas share, one for each metric, fitted to these deltas. Others, all may be drawn on them, too.
+// Their marks are defined once for the page.
+func (p *page) axes(prefix string, deltas, all []result.Delta) map[metricKey]*axis {
 	axes := map[metricKey]*axis{}
 	var defs drawing
 	for key, members := range insight.By(deltas, keyOf) {
-		a := &axis{id: prefix + number(float64(len(axes))), key: key}
+		a := &axis{id: prefix + number(float64(len(axes))), key: key, title: "change of " + metricLabel(key.name, key.unit)}
 		a.fit(members, p.Run.Margin)
+		a.scale = a.scale.roomBeyond(gather.Where(all, func(d result.Delta) bool { return keyOf(d) == key }))
 		a.define(&defs)
 		axes[key] = a
 	}
@@ -59,7 +62,7 @@ func (p *page) axes(prefix string, deltas []result.Delta) map[metricKey]*axis {
 func (p *page) forests() {
 	all := slices.Concat(p.Run.Null, p.Run.Deltas)
 	every := len(all) <= everyMetricMost
-	axes := p.axes("a", slices.DeleteFunc(all, func(d result.Delta) bool { return !d.Headline && !every }))
+	axes := p.axes("a", slices.DeleteFunc(all, func(d result.Delta) bool { return !d.Headline && !every }), nil)
 	for _, s := range p.Settings {
 		p.forestsOf(s, axes, every)
 	}
@@ -260,41 +263,56 @@ func (a *axis) ground(s *drawing, floor float64) {
 	s.put(`<use href="#%s"/>`, a.id)
 }
 
-// arrows mark an interval that goes on beyond the axis, and with a second arrow an estimate that lies beyond it; inside says that the
-// estimate is on the axis.
+// arrows mark what goes on beyond the axis; inside says that the estimate is on it.
 func (a *axis) arrows(s *drawing, low, at, high float64) (inside bool) {
-	if a.scale.at(low) < -1e-6 {
-		s.put(`<path class="go" d="M7 %dl-7 5l7 5z"/>`, rowCentre-5)
+	before, after := a.beyond(low, at, high)
+	for i := range before {
+		s.put(`<path class="go" d="M%d %dl-7 5l7 5z"/>`, 7+arrowWidth*i, rowCentre-5)
 	}
-	if a.scale.at(high) > 1+1e-6 {
-		s.put(`<svg x="100%%" class="labels"><path class="go" d="M-7 %dl7 5l-7 5z"/></svg>`, rowCentre-5)
+	for i := range after {
+		s.put(`<svg x="100%%" class="labels"><path class="go" d="M%d %dl7 5l-7 5z"/></svg>`, -7-arrowWidth*i, rowCentre-5)
 	}
-	switch at := a.scale.at(at); {
-	case at < -1e-6:
-		s.put(`<path class="go" d="M15 %dl-7 5l7 5z"/>`, rowCentre-5)
-	case at > 1+1e-6:
-		s.put(`<svg x="100%%" class="labels"><path class="go" d="M-15 %dl7 5l-7 5z"/></svg>`, rowCentre-5)
-	default:
-		return true
+	return before < 2 && after < 2
+}
+
+// arrowWidth is the room that an arrow takes at the end of an axis, in pixels.
+const arrowWidth = 8
+
+// beyond counts the arrows before the beginning and after the end of the axis: one for an interval that goes on there, two where the
+// estimate lies there, too.
+func (a *axis) beyond(low, at, high float64) (before, after int) {
+	count := func(is ...bool) (n int) {
+		for _, b := range is {
+			if b {
+				n++
+			}
+		}
+		return n
 	}
-	return false
+	const hair = 1e-6
+	return count(a.scale.at(low) < -hair, a.scale.at(at) < -hair), count(a.scale.at(high) > 1+hair, a.scale.at(at) > 1+hair)
 }
 
 // rankingsMost is how many settings have a picture of their ranking; the tables have all.
 const rankingsMost = 24
 
-// ranking is the picture that the page opens with: the networks of one setting, the cheapest first, each with a bar as long as what it
-// costs. One setting's is shown; the reader chooses which.
+// ranking is the picture that the page opens with: the networks of one setting, the cheapest first and demonstrations last, each with a
+// bar as long as what it costs. One setting's is shown, with the sentence that says the same; the reader chooses which.
 type ranking struct {
 	Setting *setting
 	forest
 	Rows []ranked
+	// Says is the answer of the setting without its name; Answered says that it is one of those that the answer of the run is about.
+	Says     string
+	Answered bool
 }
 
 // ranked is a network's bar.
 type ranked struct {
 	row
-	// Group is a letter: networks with the same one are tied. First says that it is the first of them.
+	// Heading stands above the row, "" for nothing.
+	Heading string
+	// Group is a letter: networks with the same one are tied. First says that the row above has another.
 	Group string
 	First bool
 	// Uses names systems whose pods are attached like this: as many as there is room for are shown, none in part.
@@ -308,44 +326,56 @@ func (r ranked) AllUses() string { return strings.Join(r.Uses, ", ") }
 func (p *page) rankings() []ranking {
 	users := words.Users(p.Run)
 	var all []ranking
-	for _, s := range p.answeredFirst() {
+	for i, s := range p.inOrder {
 		if len(s.headlines()) == 0 || len(all) == rankingsMost {
 			continue
 		}
-		all = append(all, p.rank(s, users))
+		r := p.rank(s, users)
+		r.Answered = i < p.answered
+		all = append(all, r)
 	}
 	return all
 }
 
-// answeredFirst are the settings, those that the answer is about before the others: its sentence and the first picture are of one setting.
-func (p *page) answeredFirst() []*setting {
+// answeredFirst are the settings, those that the answer is about, which it counts, before the others: its sentence and the first picture
+// are of one setting.
+func (p *page) answeredFirst() (inOrder []*setting, answered int) {
 	rank := map[result.Setting]int{}
-	answered := insight.Answered(p.Run)
-	for i, part := range answered {
-		rank[part.Setting] = i - len(answered)
+	parts := insight.Answered(p.Run)
+	for i, part := range parts {
+		rank[part.Setting] = i - len(parts)
 	}
 	all := slices.Clone(p.Settings)
 	slices.SortStableFunc(all, func(a, b *setting) int { return cmp.Compare(rank[a.Key], rank[b.Key]) })
-	return all
+	return all, len(parts)
 }
 
-// rank draws one; its axis is its own, so that one expensive setting does not flatten the others.
+// rank draws one. Its axis is its own, so that one expensive setting does not flatten the others; it is fitted to the networks that pods
+// may have.
 func (p *page) rank(s *setting, users map[string][]string) ranking {
 	heads := s.headlines()
-	a := p.axes("r"+s.ID, heads)[keyOf(heads[0])]
-	r := ranking{Setting: s, forest: p.newForest(heads[0], a)}
+	a := p.axes("r"+s.ID, insight.Common(heads), heads)[keyOf(heads[0])]
+	r := ranking{Setting: s, forest: p.newForest(heads[0], a), Says: strings.TrimPrefix(words.Answer(s.part), words.Title(s.Key)+": ")}
 	floor := floorOf(s.null(heads[0].Metric))
-	group := map[string]string{}
+	tiers, letters, group := map[string]int{}, map[int]string{}, map[string]string{}
 	for i, tier := range s.part.Tiers(s.part.Headlines()) {
 		for _, d := range tier {
-			group[d.Cell] = letter(i)
+			tiers[d.Cell] = i
 		}
+	}
+	for _, d := range heads { // from above to below
+		tier := tiers[d.Cell]
+		if letters[tier] == "" {
+			letters[tier] = letter(len(letters))
+		}
+		group[d.Cell] = letters[tier]
 	}
 	for i, d := range heads {
 		own := a.row(d, false, floor)
 		own.Plot = a.bar(d, own, floor)
-		first := i == 0 || group[d.Cell] != group[heads[i-1].Cell]
-		r.Rows = append(r.Rows, ranked{row: own, Group: group[d.Cell], First: first, Uses: users[d.Network]})
+		heading := words.Heading(heads, i)
+		first := i == 0 || heading != "" || group[d.Cell] != group[heads[i-1].Cell]
+		r.Rows = append(r.Rows, ranked{row: own, Heading: heading, Group: group[d.Cell], First: first, Uses: users[d.Network]})
 	}
 	return r
 }
@@ -373,10 +403,11 @@ func (p *page) MoreSettings() int {
 	return n
 }
 
-// Answer is the answer of the run in one sentence, "" where nothing was compared.
-func (p *page) Answer() string {
-	if lines := words.Summary(p.Run); len(lines) > 0 {
-		return lines[0]
-	}
-	return ""
-}
+// Urgent, Indirect and Open are what the first screen says beside the answers of settings.
+func (p *page) Urgent() []string { return words.Urgent(p.Run) }
+
+// Indirect is the answer of a run that compared no networks.
+func (p *page) Indirect() string { return strings.Join(words.Indirect(p.Run), " ") }
+
+// Open says how much of the run is open.
+func (p *page) Open() string { return words.Open(p.Run) }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"netdelta/insight"
+	"netdelta/internal/gather"
 	"netdelta/internal/golden"
 	"netdelta/report/reporttest"
 	"netdelta/report/ui"
@@ -309,5 +310,40 @@ func TestWriterErrorIsReturned(t *testing.T) {
 		if err := Write(&room, run, insight.Summarize(result.List(trials))); !errors.Is(err, os.ErrClosed) {
 			t.Errorf("error %v, want %v", err, os.ErrClosed)
 		}
+	}
+}
+
+// However many null checks failed, one banner says so, and names the worst.
+func TestOneBannerForNullChecks(t *testing.T) {
+	run, trials := usual().run(t)
+	settings := 0
+	for i := range run.Null {
+		if n := &run.Null[i]; n.Headline && n.Ratio > 0 {
+			settings++
+			n.Verdict, n.Ratio = "slower", 1+float64(settings)/100
+		}
+	}
+	all := gather.Where(newPage(run, insight.Summarize(result.List(trials))).Banners, func(b banner) bool { return strings.Contains(b.Text, "null check") })
+	if len(all) != 1 || settings != 4 || !strings.Contains(all[0].Text, "4 of 4 settings") || !strings.Contains(all[0].Text, "(+4.0%)") {
+		t.Errorf("for %d failed null checks stand %q, want one banner that counts them and names the worst", settings, all)
+	}
+}
+
+// What the study is about and was not measured is said before the answer, which is of another load.
+func TestNotMeasuredComesFirst(t *testing.T) {
+	run, trials := usual().run(t)
+	kept := run.Cells[:0]
+	for _, c := range run.Cells {
+		if c.Workload == "tcp-rr" {
+			c.Unsupported = "needs a server that is not here; install it"
+		}
+		kept = append(kept, c)
+	}
+	run.Cells = kept
+	words.NewJudge(nil).Conclude(&run, trials)
+	got := text(t, run, trials)
+	missing, answer := strings.Index(got, "<b>Not measured: tcp-rr"), strings.Index(got, `class="answer"`)
+	if missing < 0 || answer < missing || !strings.HasPrefix(got[answer:], `class="answer" data-says="s0" data-answered><span class="of">udp-rr`) {
+		t.Errorf("what is missing stands at %d, the answer at %d: %.90q", missing, answer, got[max(answer, 0):])
 	}
 }

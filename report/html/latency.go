@@ -81,6 +81,7 @@ func (p *page) dots(c result.Correlation, title string, on plane) template.HTML 
 	on.open(&d, "networks", c.Unit, title, "A dot for each network: its raw figure to the right, what the application got done upwards, both logarithmic.")
 	on.grid(&d, on.y.logTicks(4), func(v float64) string { return valueLabel(c.Unit, v) })
 	on.uprights(&d, on.x.logTicks(6), func(v float64) string { return valueLabel(c.RawUnit, v) })
+	on.titles(&d, words.Raw(c), unitName)
 	on.box(&d)
 	var names []label
 	for _, at := range c.Points {
@@ -90,12 +91,12 @@ func (p *page) dots(c result.Correlation, title string, on plane) template.HTML 
 		}
 		s := insight.Series{Name: insight.Name(at.Network, at.Path), Role: role}
 		class, place := p.palette.of(s), on.place(at.Raw, at.Value)
-		d.put(`<path class="ds big %s" d="%s"/>`, class, dots([]point{place}))
-		names = append(names, label{place.y, s.Name, "lab " + class})
+		l := label{place.y, s.Name, class, false}
+		d.marked("ds big", l, dots([]point{place}))
+		names = append(names, l)
 	}
 	d.put("</svg>")
 	d.labels(names, on.height)
-	d.text(`class="al" x="0" y="-6"`, unitName)
 	d.put("</svg>")
 	return d.html()
 }

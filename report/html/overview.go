@@ -51,13 +51,54 @@ func (p *page) banners() []banner {
 			add("bad", "%s failed and enters no delta. One of them, %s", unit.Counted(e.Count, "trial"), e.Example)
 		}
 	}
-	for _, n := range p.Run.Null {
-		if n.Headline && n.Ratio > 0 && (n.Verdict == string(stats.Slower) || n.Verdict == string(stats.Faster)) {
-			add("warn", "The null check failed in %s, %s: there %s differs from itself (%s) by more than chance. Take changes of that size with doubt.",
-				words.Load(n.Setting), words.At(n.Placement), n.Baseline, words.Percent(n.Ratio))
-		}
+	if says := nullFailed(p.Run.Null); says != "" {
+		add("warn", "%s", says)
 	}
 	return all
+}
+
+// nullNamed is how many settings with a failed null check are named.
+const nullNamed = 3
+
+// nullFailed says in which settings the null check failed, and by how much; "" where it held.
+func nullFailed(null []result.Delta) string {
+	failed := insight.FailedNulls(null)
+	if len(failed) == 0 {
+		return ""
+	}
+	named := gather.Each(failed[:min(len(failed), nullNamed)], func(n result.Delta) string {
+		by := words.Added(n)
+		if n.Ratio > 0 {
+			by = words.Percent(n.Ratio)
+		}
+		return words.Title(n.Setting) + " (" + by + ")"
+	})
+	if more := len(failed) - len(named); more > 0 {
+		named = append(named, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("The null check failed in %d of %s: there %s differs from itself by more than chance. Take changes of that size with doubt: %s.",
+		len(failed), unit.Counted(len(gather.Where(null, func(n result.Delta) bool { return n.Headline })), "setting"), failed[0].Baseline, strings.Join(named, "; "))
+}
+
+// adviceMost is how many characters an entry of advice has before it is unfolded: two lines on a desk.
+const adviceMost = 220
+
+// advice is an entry with what it says of the reasons before it is unfolded, and the rest of them.
+type advice struct {
+	result.Advice
+	Brief string
+	Rest  []string
+}
+
+// More says whether there is something to unfold.
+func (a advice) More() bool { return len(a.Rest)+len(a.How)+len(a.Risk) > 0 }
+
+// Advice is what to change.
+func (p *page) Advice() []advice {
+	return gather.Each(p.Run.Advice, func(a result.Advice) advice {
+		brief, rest := words.Brief(a, func(text string) bool { return len(text) <= adviceMost })
+		return advice{a, brief, rest}
+	})
 }
 
 // card is a key figure.
@@ -343,7 +384,7 @@ func (p *page) effects() {
 	for _, t := range tables {
 		shown = append(shown, t.Headlines()...)
 	}
-	axes := p.axes("e", shown)
+	axes := p.axes("e", shown, nil)
 	for i, t := range tables {
 		title := words.EffectHeading(t)
 		p.Effects = append(p.Effects, effect{

@@ -62,6 +62,9 @@ type page struct {
 	palette palette
 	stalls  map[string]bool   // the trials in which traffic stood still
 	reasons map[string]string // why a cell has no delta
+	// inOrder are the settings, of which the first so many are answered: those that the answer is about.
+	inOrder  []*setting
+	answered int
 
 	Banners  []banner
 	Rankings []ranking
@@ -115,6 +118,7 @@ func newPage(run result.Run, trials *insight.Summaries) *page {
 	}
 	p := &page{Run: run, account: trials.Audit(), palette: newPalette(run.Cells)}
 	p.Settings = settings(run)
+	p.inOrder, p.answered = p.answeredFirst()
 	p.stalls, p.reasons = p.stalled(), reasons(run.Checks)
 	p.forests()
 	p.effects()
@@ -127,7 +131,7 @@ func newPage(run result.Run, trials *insight.Summaries) *page {
 	p.Glance = p.glance()
 	evidence := insight.Gather(run.Cells, trials)
 	drawn := 0
-	for _, s := range p.Settings {
+	for _, s := range p.inOrder {
 		if len(s.part.Null)+len(s.part.Deltas) == 0 && trials.Len() == 0 {
 			continue
 		}
@@ -324,7 +328,7 @@ var parsed = sync.OnceValues(func() (*template.Template, error) {
 	return template.New("report").Funcs(template.FuncMap{
 		"repeating": words.RepeatingSentence, "exactSays": words.ExactSays, "exactComparison": words.ExactComparison, "exactRows": words.ExactRows,
 		"spreads": words.Spreads, "splitParts": words.SplitParts, "replication": words.Replication, "services": words.Services, "clients": words.Clients,
-		"load": words.Load, "title": words.Title, "where": words.Where, "name": insight.Name, "claimClass": claimClass, "thousands": unit.Thousands[uint64],
+		"join": strings.Join, "load": words.Load, "title": words.Title, "where": words.Where, "name": insight.Name, "claimClass": claimClass, "thousands": unit.Thousands[uint64],
 		"fixed":     func(x float64) string { return fmt.Sprintf("%.2f", x) },
 		"goalClass": goalClass, "upper": strings.ToUpper,
 		"spaced": func(text string) string { return strings.ReplaceAll(text, "-", " ") },

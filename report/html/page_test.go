@@ -67,6 +67,13 @@ func testDrawn(t *testing.T, b *browsertest.Browser) {
 				t.Errorf("at %d px, %s: %d of kind %q are drawn, want at least %d", width, scheme, found.Count[kind], kind, least)
 			}
 		}
+		labels := browsertest.Ask[[]string](b, `[...document.querySelectorAll('.plot:not([data-kind="moments"])')].filter((p) => p.checkVisibility()).flatMap((p) => {
+			const [across, up] = [false, true].map((end) => [...p.querySelectorAll('.al')].filter((e) => e.checkVisibility() && e.textContent && (e.getAttribute('text-anchor') === 'end' && e.getAttribute('x') === '-8') === end).length);
+			return across < 4 || up < 2 ? [across + ' below, ' + up + ' beside'] : []; })`)
+		axes := browsertest.Ask[int](b, `[...document.querySelectorAll('.ranking:not([hidden]) .axis')].filter((e) => e.checkVisibility() && e.getBoundingClientRect().width > 280).length`)
+		if len(labels) > 0 || axes != 1 {
+			t.Errorf("at %d px, %s: these charts have too few values or titles at their axes: %q; the ranking shows %d axes", width, scheme, labels, axes)
+		}
 		dark := browsertest.Ask[bool](b, `getComputedStyle(document.body).backgroundColor.match(/\d+/g).every((v) => v < 60)`)
 		if dark != (scheme == "dark") {
 			t.Errorf("at %d px, %s: the page is dark: %t", width, scheme, dark)
@@ -252,8 +259,8 @@ func testReadouts(t *testing.T, b *browsertest.Browser) {
 		})()`)
 	}
 	rows := point(`.plot[data-kind="quantiles"]`, "0.001")
-	if len(rows) != 9 || rows[0] != "fastest" {
-		t.Errorf("the readout at the left end says %q, want a heading and 8 curves", rows)
+	if len(rows) != 7 || rows[0] != "fastest" {
+		t.Errorf("the readout at the left end says %q, want a heading and six curves", rows)
 	}
 	for _, r := range rows[1:] {
 		if !strings.HasSuffix(r, " µs") {
@@ -261,9 +268,10 @@ func testReadouts(t *testing.T, b *browsertest.Browser) {
 		}
 	}
 	rows = point(`.plot[data-kind="changes"]`, "0.5")
-	if len(rows) != 8 || !strings.HasSuffix(rows[0], "s into the run") || !slices.ContainsFunc(rows, func(r string) bool { return strings.HasPrefix(r, "vxlan+1") }) {
-		t.Errorf("the readout over the run says %q, want 7 courses, vxlan between +10%% and +20%%", rows)
+	if len(rows) != 7 || !strings.HasSuffix(rows[0], "s into the run") || !slices.ContainsFunc(rows, func(r string) bool { return strings.HasPrefix(r, "vxlan+4") }) {
+		t.Errorf("the readout over the run says %q, want 6 courses, vxlan at some +40%%", rows)
 	}
+	chooseCurves(t, b)
 	keys := browsertest.Ask[[]string](b, `(() => {
 		const plot = document.querySelector('.plot[data-kind="moments"]'), readout = document.getElementById('readout');
 		readout.hidden = true;
@@ -275,6 +283,38 @@ func testReadouts(t *testing.T, b *browsertest.Browser) {
 		t.Errorf("focus, arrow and escape give %q", keys)
 	}
 	b.Quiet()
+}
+
+// chooseCurves holds that a chart never has more than six curves, each with its label, and that its reader chooses which.
+func chooseCurves(t *testing.T, b *browsertest.Browser) {
+	t.Helper()
+	const chart = `#latency .fig:first-child .plot[data-kind="quantiles"] `
+	curves := func() []string {
+		names := visible(b, chart+".ln", "e.dataset.n")
+		if labels := visible(b, chart+".end .lab", "e.parentElement.dataset.n"); len(names) > 6 || len(labels) != len(names) {
+			t.Errorf("the curves %q have the labels %q, want at most six with as many labels", names, labels)
+		}
+		slices.Sort(names)
+		return names
+	}
+	if got := curves(); !slices.Equal(got, []string{"bridge", "bridge-nat (nodeport)", "host", "host again", "macvlan", "routed"}) {
+		t.Errorf("drawn at first are %q, want host twice, the cheapest, the dearest, and two between them", got)
+	}
+	click := func(name string) {
+		browsertest.Ask[bool](b, `([...document.querySelector('#latency .fig:first-child .curves').children].find((e) => e.textContent === '`+name+`').click(), true)`)
+	}
+	click("sockmap")
+	if got := curves(); len(got) != 6 || !slices.Contains(got, "sockmap") || !slices.Contains(got, "host") {
+		t.Errorf("after sockmap was chosen %q are drawn", got)
+	}
+	click("sockmap")
+	if got := curves(); len(got) != 5 || slices.Contains(got, "sockmap") {
+		t.Errorf("after sockmap was chosen again %q are drawn", got)
+	}
+	click("vxlan")
+	if pressed := visible(b, "#latency .fig:first-child .curves [aria-pressed=true]", "e.textContent"); len(pressed) != 6 || !slices.Contains(pressed, "vxlan") {
+		t.Errorf("%q are pressed, want six with vxlan", pressed)
+	}
 }
 
 // testReadWithoutScripts holds that nothing but comfort is missing where scripts don't run, in what is folded too.

@@ -42,6 +42,10 @@ type shape struct {
 	X       string    `json:"x"`
 	Width   string    `json:"width"`
 	Whisker []string  `json:"whisker,omitempty"`
+	// Heading stands above the bar; Before and After are how many arrows stand at the ends of the axis.
+	Heading string `json:"heading,omitempty"`
+	Before  int    `json:"before,omitempty"`
+	After   int    `json:"after,omitempty"`
 }
 
 // pictures are the rankings seen otherwise, nil where they would be too many.
@@ -67,8 +71,14 @@ func (p *page) picturesOf(r ranking) []picture {
 	if added := linear(heads); added != nil {
 		all = append(all, p.added(r, added))
 	}
-	direct := gather.Each(heads, func(d result.Delta) []result.Delta { return r.Setting.part.Against(insight.Name(d.Network, d.Path)) })
-	a := p.axes("d"+r.Setting.ID, slices.Concat(direct...))[keyOf(heads[0])]
+	direct := gather.Each(heads, func(d result.Delta) []result.Delta {
+		return insight.DemonstrationsLast(r.Setting.part.Against(insight.Name(d.Network, d.Path)))
+	})
+	var common []result.Delta // they stand first
+	for i := range insight.Common(heads) {
+		common = append(common, insight.Common(direct[i])...)
+	}
+	a := p.axes("d"+r.Setting.ID, common, slices.Concat(direct...))[keyOf(heads[0])]
 	for _, deltas := range direct {
 		all = append(all, p.direct(r, a, deltas))
 	}
@@ -90,7 +100,7 @@ func linear(heads []result.Delta) []result.Delta {
 // added is the ranking in what each network adds.
 func (p *page) added(r ranking, deltas []result.Delta) picture {
 	unit := words.Unit(deltas[0])
-	a := p.plain("t"+r.Setting.ID, unit, differenceLabel, deltas, false)
+	a := p.plain("t"+r.Setting.ID, deltas, false)
 	out := picture{
 		Of: r.Setting.ID, As: asAdded, Against: p.Baseline(), Axis: a.id, Heads: [3]string{r.Added, r.Confidence + " interval", "change"},
 		Says: "A bar is the difference from " + p.Baseline() + " and the line across its end the " + r.Confidence + " interval; a hollow bar is unresolved. Networks with the same letter are not known to differ.",
@@ -98,6 +108,7 @@ func (p *page) added(r ranking, deltas []result.Delta) picture {
 	for i, d := range deltas {
 		low, at, high, ok := change(d)
 		s := a.shape(d, at, low, high, ok)
+		s.Heading = words.Heading(deltas, i)
 		s.Texts = [3]string{words.Added(d), "no interval", r.Rows[i].Change}
 		if ok {
 			s.Texts[1] = "[" + words.Difference(unit, low) + ", " + words.Difference(unit, high) + "]"
@@ -110,14 +121,15 @@ func (p *page) added(r ranking, deltas []result.Delta) picture {
 // values is the ranking in what was measured, the baseline first.
 func (p *page) values(r ranking, heads []result.Delta) picture {
 	unit := words.Unit(heads[0])
-	deltas := append([]result.Delta{{Network: heads[0].Baseline, Value: heads[0].BaselineValue, Unit: heads[0].Unit, Judgement: result.Judgement{Verdict: "baseline"}}}, heads...)
-	a := p.plain("v"+r.Setting.ID, unit, valueLabel, deltas, true)
+	deltas := append([]result.Delta{{Network: heads[0].Baseline, Baseline: heads[0].Baseline, Metric: heads[0].Metric, Value: heads[0].BaselineValue, Unit: heads[0].Unit, Judgement: result.Judgement{Verdict: "baseline"}}}, heads...)
+	a := p.plain("v"+r.Setting.ID, deltas, true)
 	out := picture{
 		Of: r.Setting.ID, As: asValue, Axis: a.id, Heads: [3]string{"value", "", "change"},
 		Says: "A bar is what was measured. The record has intervals of differences, not of values: only differences are paired.",
 	}
 	for i, d := range deltas {
-		s := a.shape(d, d.Value, 0, 0, false)
+		s := a.shape(d, d.Value, d.Value, d.Value, false)
+		s.Heading = words.Heading(deltas, i)
 		s.Texts = [3]string{words.Value(unit, d.Value), "", ""}
 		if i > 0 {
 			s.Texts[2] = r.Rows[i-1].Change
@@ -134,9 +146,10 @@ func (p *page) direct(r ranking, a *axis, deltas []result.Delta) picture {
 		Of: r.Setting.ID, As: asChange, Against: against, Axis: a.id, Heads: [3]string{"change", r.Confidence + " interval", ""},
 		Says: "A bar is the change against " + against + ", held directly against it in the builds that both were measured in, and the line across its end the " + r.Confidence + " interval; a hollow bar is not known to differ.",
 	}
-	for _, d := range deltas {
+	for i, d := range deltas {
 		low, at, high, ok := change(d)
 		s := a.shape(d, at, low, high, ok)
+		s.Heading = words.Heading(deltas, i)
 		text := a.row(d, false, 0)
 		s.Texts = [3]string{text.Change, text.Interval, ""}
 		if d.Ratio != 0 && d.DifferenceLow != nil { // a whole delta, and not only a contrast
@@ -147,11 +160,17 @@ func (p *page) direct(r ranking, a *axis, deltas []result.Delta) picture {
 	return out
 }
 
-// plain is an axis on which amounts stand as they are; values is for what begins at nothing and has no interval.
-func (p *page) plain(id, unit string, name func(unit string, v float64) string, deltas []result.Delta, values bool) *axis {
-	a := &axis{id: id, key: metricKey{unit: unit, linear: true}, name: name}
+// plain is an axis on which amounts stand as they are, fitted to the networks that pods may have; values is for what begins at nothing and
+// has no interval.
+func (p *page) plain(id string, deltas []result.Delta, values bool) *axis {
+	unit := words.Unit(deltas[len(deltas)-1])
+	a := &axis{id: id, key: metricKey{unit: unit, linear: true}, name: differenceLabel, title: "difference in " + metricLabel(deltas[0].Metric, deltas[0].Unit)}
+	if values {
+		a.name, a.title = valueLabel, metricLabel(deltas[0].Metric, deltas[0].Unit)
+	}
 	amounts := []float64{0}
-	for _, d := range deltas {
+	common := insight.Common(deltas)
+	for _, d := range common {
 		if values {
 			amounts = append(amounts, d.Value)
 			continue
@@ -160,9 +179,12 @@ func (p *page) plain(id, unit string, name func(unit string, v float64) string, 
 	}
 	s, _ := spanOf(amounts, false)
 	if !values {
-		s = s.holding(deltas)
+		s = s.holding(common)
 	}
 	a.scale = s.room(0.03)
+	if !values {
+		a.scale = a.scale.roomBeyond(deltas)
+	}
 	var defs drawing
 	a.define(&defs)
 	p.Axes += defs.html()
@@ -186,6 +208,7 @@ func (a *axis) shape(d result.Delta, at, low, high float64, interval bool) shape
 	s := shape{
 		Name: insight.Name(d.Network, d.Path), Class: verdictClass(d.Verdict), X: percent(min(from, to)), Width: percent(math.Abs(to - from)),
 	}
+	s.Before, s.After = a.beyond(low, at, high)
 	if interval {
 		s.Whisker = []string{percent(a.scale.within(low)), percent(a.scale.within(high))}
 	}

@@ -34,10 +34,10 @@ func shots() []shot {
 	return []shot{
 		{"report", 1280, 1180, "light", "body", true},
 		{"costs", 1280, 900, "light", "#ranking", false},
-		{"latency", 1280, 900, "light", "#latency .fig:nth-of-type(2)", false},
-		{"drift", 1280, 900, "light", "#drift .fig:nth-of-type(2)", false},
+		{"latency", 1280, 900, "light", "#latency .fig:nth-of-type(1)", false},
+		{"drift", 1280, 900, "light", "#drift .fig:nth-of-type(1)", false},
 		{"paths", 1280, 1000, "light", ".ways", true},
-		{"cpu", 1280, 900, "light", "#cpu .fig:nth-of-type(2)", false},
+		{"cpu", 1280, 900, "light", "#cpu .fig:nth-of-type(1)", false},
 		{"claims", 1280, 900, "light", "#claims", true},
 		{"dark", 1280, 1180, "dark", "body", true},
 		{"phone", 390, 1400, "light", "body", true},

@@ -125,6 +125,7 @@
     const [x0, x1, y0, y1] = [d.x0, d.x1, d.y0, d.y1].map(Number);
     const rows = [];
     for (const c of curvesOf(plot)) {
+      if (c.path.matches('.rest')) continue;
       const near = c.points.reduce((a, b) => (Math.abs(b[0] - 1000 * share) < Math.abs(a[0] - 1000 * share) ? b : a), c.points[0]);
       if (!near) continue;
       const up = 1 - near[1] / height;
@@ -181,7 +182,61 @@
     if (line) line.remove();
   }
 
+  // A chart with many curves draws six. Buttons choose others, each in place of the one that was chosen longest ago, but for the first.
+  function choosable(plot) {
+    if (!plot.querySelector('.ln.rest')) return;
+    const most = 6;
+    const names = $$('.ln', plot).map((e) => e.dataset.n);
+    let drawn = $$('.ln:not(.rest)', plot).map((e) => e.dataset.n);
+    const row = document.createElement('p');
+    row.className = 'chips curves';
+    row.setAttribute('role', 'group');
+    row.setAttribute('aria-label', 'Curves');
+    const label = document.createElement('span');
+    label.className = 'filter-name';
+    label.textContent = 'Curves';
+    const buttons = names.map((name) => {
+      const button = document.createElement('button');
+      button.type = 'button';
+      button.textContent = name;
+      button.addEventListener('click', () => {
+        if (drawn.includes(name)) drawn = drawn.filter((n) => n !== name);
+        else drawn = [...(drawn.length < most ? drawn : drawn.toSpliced(1, 1)), name];
+        draw();
+      });
+      return button;
+    });
+    row.append(label, ...buttons);
+    function draw() {
+      for (const b of buttons) b.setAttribute('aria-pressed', String(drawn.includes(b.textContent)));
+      for (const e of $$('[data-n]', plot)) e.classList.toggle('rest', !drawn.includes(e.dataset.n));
+      placeLabels($$('.end:not(.rest)', plot), Number(plot.getAttribute('height')));
+    }
+    draw();
+    const figure = plot.closest('figure');
+    figure.querySelector('figcaption').before(row);
+    for (const e of $$('.undrawn', figure)) e.remove();
+  }
+
+  // Labels stand where their curves end, or as near to that as they have room one below the other.
+  function placeLabels(labels, height) {
+    const room = 15;
+    const all = labels.map((e) => {
+      const [leader, text] = e.children;
+      return { leader, text, end: Number(leader.getAttribute('d').match(/ (.*)L/)[1]) };
+    }).sort((a, b) => a.end - b.end);
+    let last = -Infinity;
+    for (const l of all) last = l.at = Math.max(l.end, last + room);
+    last = height + room / 2;
+    for (const l of all.toReversed()) last = l.at = Math.min(l.at, last - room);
+    for (const l of all) {
+      l.leader.setAttribute('d', `M2 ${l.end}L10 ${l.at.toFixed(1)}`);
+      l.text.setAttribute('y', (l.at + 4).toFixed(1));
+    }
+  }
+
   function wire(plot) {
+    choosable(plot);
     let share = 0.5;
     plot.addEventListener('pointermove', (event) => {
       const box = plot.getBoundingClientRect();

@@ -27,8 +27,8 @@ func (p *page) series(s *setting, d insight.Drift, stalled map[string]bool) figu
 	}
 	var all drawing
 	level, beyond := baselinePanel(&all, s, d, timeline)
-	p.coursePanel(&all, s, d, timeline, stalled)
-	return figure{Chart: all.html(), Caption: driftCaption(s, d, level, beyond)}
+	rest := p.coursePanel(&all, s, d, timeline, stalled)
+	return figure{Chart: all.html(), Rest: rest, Caption: driftCaption(s, d, level, beyond)}
 }
 
 // timelineOf is the axis of seconds that all of a drift fits on.
@@ -92,6 +92,7 @@ func baselinePanel(all *drawing, s *setting, d insight.Drift, timeline scale) (l
 	}
 	on.grid(all, ticks, func(v float64) string { return valueLabel(d.Unit, v) })
 	on.uprights(all, timeline.linearTicks(8), func(float64) string { return "" })
+	on.titles(all, "", metricLabel(d.Metric, d.Unit)+" of "+shorten(baselineName(s.part.Cells), labelMost))
 	on.box(all)
 	place := func(moments []insight.Moment) []point {
 		return gather.Each(moments, func(m insight.Moment) point { return on.place(m.At.Seconds(), m.Value) })
@@ -99,7 +100,7 @@ func baselinePanel(all *drawing, s *setting, d insight.Drift, timeline scale) (l
 	all.put(`<path class="ds" d="%s"/>`, dots(place(thinned(good))))
 	medians := course(good)
 	points := gather.Each(medians, func(m insight.Moment) point { return on.place(m.At.Seconds(), m.Value) })
-	all.curve("kb", "baseline, median", points)
+	all.curve(label{text: "baseline, median", class: "kb"}, points)
 	all.put("</svg>")
 	for _, m := range thinned(bad) {
 		at := on.place(m.At.Seconds(), m.Value)
@@ -137,8 +138,8 @@ func course(moments []insight.Moment) []insight.Moment {
 	return all
 }
 
-// coursePanel draws each network against the baseline, build by build.
-func (p *page) coursePanel(all *drawing, s *setting, d insight.Drift, timeline scale, stalled map[string]bool) {
+// coursePanel draws each network against the baseline, build by build. It returns the names of those that are not drawn yet.
+func (p *page) coursePanel(all *drawing, s *setting, d insight.Drift, timeline scale, stalled map[string]bool) []string {
 	values := []float64{}
 	none := 1.0
 	if d.Linear {
@@ -152,29 +153,27 @@ func (p *page) coursePanel(all *drawing, s *setting, d insight.Drift, timeline s
 	}
 	span, _ := spanOf(values, !d.Linear)
 	on := plane{x: timeline, y: span.room(0.08), height: courseHeight}
-	kind, name := "changes", changeLabel
+	kind, name, title := "changes", changeLabel, "against "+shorten(baselineName(s.part.Cells), labelMost)
 	ticks := on.y.changeTicks
 	if d.Linear {
 		kind, ticks = "differences", on.y.linearTicks
 		// The unit stands above the axis: a phone has no room for it next to each line.
+		title += ", in" + words.Points
 		name = func(v float64) string { return strings.TrimSuffix(words.Difference(d.Unit, v), words.Points) }
 	}
 	on.open(all, kind, d.Unit, "Each network against the baseline, build by build: "+s.Title(),
 		"A line for each network with a dot for each build; what moves baseline and network alike has dropped out.")
 	on.grid(all, ticks(6), name)
-	if d.Linear {
-		all.text(`class="al" x="0" y="-6"`, strings.TrimSpace(words.Points))
-	}
 	on.uprights(all, timeline.linearTicks(8), seconds)
+	on.titles(all, "time in the run", title)
 	y := number(on.place(0, none).y)
 	all.put(`<line class="none" x2="100%%" y1="%s" y2="%s"/>`, y, y)
 	on.box(all)
 	var names []label
 	var stalls []point
-	for _, c := range d.Courses {
-		if len(c.Steps) == 0 {
-			continue
-		}
+	courses := gather.Where(d.Courses, func(c insight.Course) bool { return len(c.Steps) > 0 })
+	drawn := s.drawnFirst(gather.Each(courses, func(c insight.Course) insight.Series { return c.Series }))
+	for _, c := range courses {
 		var points []point
 		for _, step := range c.Steps {
 			at := on.place(step.At.Seconds(), step.Change)
@@ -183,10 +182,10 @@ func (p *page) coursePanel(all *drawing, s *setting, d insight.Drift, timeline s
 				stalls = append(stalls, at)
 			}
 		}
-		class := p.palette.of(c.Series)
-		all.curve(class, again(c.Series), points)
-		all.put(`<path class="ds %s" d="%s"/>`, class, dots(points))
-		names = append(names, label{points[len(points)-1].y, again(c.Series), "lab " + class})
+		l := label{points[len(points)-1].y, again(c.Series), p.palette.of(c.Series), !drawn[c.Cell]}
+		all.curve(l, points)
+		all.marked("ds", l, dots(points))
+		names = append(names, l)
 	}
 	all.put("</svg>")
 	for _, at := range stalls {
@@ -194,6 +193,7 @@ func (p *page) coursePanel(all *drawing, s *setting, d insight.Drift, timeline s
 	}
 	all.labels(names, on.height)
 	all.put("</svg>")
+	return rest(names)
 }
 
 // seconds prints a time of the run.

@@ -10,10 +10,14 @@ function view($$, chosen, apply) {
     return (head.querySelector('b') || head).textContent;
   }
 
+  // The rows of a ranking that are networks.
+  const rowsOf = (table) => [...table.rows].filter((r) => r.cells.length > 1 && r.parentElement !== table.tHead);
+
   // One setting's ranking is shown; without scripts all are.
   function rank() {
     if (!document.getElementById(`rank-${chosen.rank}`)) chosen.rank = rankings.length ? rankings[0].id.slice(5) : '';
     for (const r of rankings) r.hidden = r.id !== `rank-${chosen.rank}`;
+    answer();
     for (const b of $$('[data-rank]')) b.setAttribute('aria-pressed', String(b.dataset.rank === chosen.rank));
     for (const b of $$('[data-as]')) b.setAttribute('aria-pressed', String(b.dataset.as === chosen.as));
     if (choice) choice.value = chosen.rank;
@@ -21,11 +25,22 @@ function view($$, chosen, apply) {
     for (const r of rankings) if (!r.hidden) otherwise(r);
   }
 
+  // The headline is the sentence of the setting that is shown. Those of the other settings that the answer is about follow, smaller.
+  const answers = $$('.answer[data-says]');
+  function answer() {
+    const head = answers.find((e) => e.dataset.says === chosen.rank);
+    for (const e of answers) {
+      e.classList.toggle('also', e !== head);
+      e.hidden = e !== head && !('answered' in e.dataset);
+    }
+    if (head) head.parentElement.replaceChildren(head, ...answers.filter((e) => e !== head));
+  }
+
   // A ranking is drawn in another quantity, or against another network, as far as the record has that.
   const data = document.getElementById('pictures');
   const pictures = data ? JSON.parse(data.textContent) : [];
   const says = document.getElementById('bar-says');
-  const first = new Map(rankings.map((r) => [r, { head: r.tHead, body: r.tBodies[0] }]));
+  const first = new Map(rankings.map((r) => [r, { head: r.tHead, bodies: [...r.tBodies] }]));
   const saysFirst = says && [...says.childNodes];
   const against = document.getElementById('against');
 
@@ -35,10 +50,15 @@ function view($$, chosen, apply) {
     return e;
   }
 
+  // The arrows at an end of the axis: at its beginning, where the sign is 1, or at its end.
+  function arrows(n, sign) {
+    return Array.from({ length: n }, (_, i) => svg('path', { class: 'go', d: `M${sign * (7 + 8 * i)} 10l${-7 * sign} 5l${7 * sign} 5z` }));
+  }
+
   // One row of a picture, after the pattern of a row that is there; group and users are those of the network's own.
   function barOf(shape, picture, own, pattern) {
     const r = (own || pattern).cloneNode(true);
-    r.className = `v-${shape.class}${own && !own.matches('.first') ? '' : ' first'}`;
+    r.className = `v-${shape.class}`;
     if (!own) {
       r.cells[0].textContent = '';
       r.cells[1].removeAttribute('title');
@@ -46,11 +66,36 @@ function view($$, chosen, apply) {
       for (const e of r.cells[1].querySelectorAll('.uses')) e.remove();
     }
     const open = picture.as !== 'value' && shape.class === 'unresolved';
+    const end = svg('svg', { x: '100%', class: 'labels' });
+    end.append(...arrows(shape.after || 0, -1));
     r.querySelector('.fp').replaceChildren(svg('use', { href: `#${picture.axis}` }),
       svg('rect', { class: open ? 'br open' : 'br', x: shape.x, width: shape.width, y: 8, height: 14, rx: 2 }),
-      ...(shape.whisker ? [svg('line', { class: 'wh', x1: shape.whisker[0], x2: shape.whisker[1] })] : []));
+      ...(shape.whisker ? [svg('line', { class: 'wh', x1: shape.whisker[0], x2: shape.whisker[1] })] : []), ...arrows(shape.before || 0, 1), end);
     shape.texts.forEach((text, i) => { r.cells[3 + i].textContent = text; });
     return r;
+  }
+
+  // The rows of a picture below their headings. A letter is shown where the row above has another.
+  function bodiesOf(picture, own, pattern) {
+    const bodies = [document.createElement('tbody')];
+    let above = '';
+    for (const shape of picture.rows) {
+      if (shape.heading) {
+        const head = document.createElement('th');
+        [head.colSpan, head.scope, head.textContent] = [6, 'rowgroup', shape.heading];
+        const body = document.createElement('tbody');
+        body.insertRow().append(head);
+        body.rows[0].className = 'heading';
+        bodies.push(body);
+        above = '';
+      }
+      const row = barOf(shape, picture, own.get(shape.name), pattern);
+      const group = row.cells[0].textContent;
+      row.classList.toggle('first', !group || group !== above);
+      above = group;
+      bodies[bodies.length - 1].append(row);
+    }
+    return bodies;
   }
 
   // The picture that was chosen, undefined where the record has none, and what it can't show.
@@ -64,9 +109,14 @@ function view($$, chosen, apply) {
   }
 
   function otherwise(table) {
-    const { head, body } = first.get(table);
-    table.replaceChild(head, table.tHead);
-    table.replaceChild(body, table.tBodies[0]);
+    const { head, bodies } = first.get(table);
+    table.classList.toggle('long', chosen.as === 'added');
+    const draw = (newHead, newBodies) => {
+      table.replaceChild(newHead, table.tHead);
+      for (const body of [...table.tBodies]) body.remove();
+      table.append(...newBodies);
+    };
+    draw(head, bodies);
     if (!says) return;
     says.replaceChildren(...saysFirst);
     if (!against || (chosen.as === 'change' && !chosen.against)) return;
@@ -80,11 +130,8 @@ function view($$, chosen, apply) {
     const cells = newHead.rows[0].cells;
     cells[2].querySelector('use').setAttribute('href', `#${picture.axis}h`);
     picture.heads.forEach((text, i) => { cells[3 + i].textContent = text; });
-    const own = new Map([...body.rows].map((r) => [nameOf(r), r]));
-    const newBody = document.createElement('tbody');
-    newBody.append(...picture.rows.map((shape) => barOf(shape, picture, own.get(shape.name), body.rows[0])));
-    table.replaceChild(newHead, head);
-    table.replaceChild(newBody, body);
+    const rows = rowsOf(table);
+    draw(newHead, bodiesOf(picture, new Map(rows.map((r) => [nameOf(r), r])), rows[0]));
   }
 
   // The networks that were chosen stand out: all others fade.
@@ -93,7 +140,7 @@ function view($$, chosen, apply) {
     for (const b of $$('[data-networks] button')) b.setAttribute('aria-pressed', String(names.includes(b.dataset.value)));
     const fade = (e, name) => e.classList.toggle('faded', names.length > 0 && !names.includes(name));
     for (const e of $$('[data-n]')) fade(e, e.dataset.n);
-    for (const r of $$('.forest tbody tr, .ranking tbody tr, .cpu tbody tr')) fade(r, nameOf(r));
+    for (const r of $$('.forest tbody tr, .ranking tbody tr:not(.heading), .cpu tbody tr')) fade(r, nameOf(r));
   }
 
   // Columns sort the rows below the null check, which stays first: by name, or by the number that a cell begins with.
@@ -159,7 +206,7 @@ function view($$, chosen, apply) {
 
   function csv() {
     const quoted = (text) => `"${text.trim().replaceAll('"', '""')}"`;
-    const lines = [...shown().rows].map((r) => [...r.cells].filter((c, i) => i !== 2)
+    const lines = [shown().tHead.rows[0], ...rowsOf(shown())].map((r) => [...r.cells].filter((c, i) => i !== 2)
       .map((c) => quoted(c.tagName === 'TH' && c.scope === 'row' ? nameOf(r) : c.textContent)).join(','));
     save('ranking.csv', new Blob([`${lines.join('\n')}\n`], { type: 'text/csv' }));
   }
@@ -168,7 +215,7 @@ function view($$, chosen, apply) {
     const table = shown();
     const [width, row, top, left, right] = [1250, 30, 48, 450, 1010];
     const canvas = document.createElement('canvas');
-    const rows = [...table.tBodies[0].rows];
+    const rows = [...table.rows].slice(1);
     [canvas.width, canvas.height] = [2 * width, 2 * (top + row * rows.length + 12)];
     const c = canvas.getContext('2d');
     const style = (e) => getComputedStyle(e);
@@ -187,6 +234,10 @@ function view($$, chosen, apply) {
     const at = (text) => left + (right - left) * (parseFloat(text) / 100);
     rows.forEach((r, i) => {
       const y = top + row * i + row / 2;
+      if (r.matches('.heading')) {
+        write(r.textContent, 16, y, style(r.cells[0]).color);
+        return;
+      }
       const [bar, whisker] = [r.querySelector('.br'), r.querySelector('.wh')];
       write(r.cells[0].textContent, 16, y, style(r.cells[0]).color);
       write(nameOf(r), 52, y, ink, 650);
@@ -202,6 +253,9 @@ function view($$, chosen, apply) {
         c.fillStyle = ink;
         c.fillRect(at(whisker.getAttribute('x1')), y - 0.8, Math.max(1, at(whisker.getAttribute('x2')) - at(whisker.getAttribute('x1'))), 1.6);
       }
+      const [low, high] = ['.fp > .go', '.labels .go'].map((ends) => r.querySelectorAll(ends).length);
+      if (low) write('◂'.repeat(low), left - 4, y, ink, 400, 'right');
+      if (high) write('▸'.repeat(high), right + 4, y, ink);
       write(r.cells[3].textContent, 1080, y, ink, 650, 'right');
       write(r.cells[4].textContent, 1234, y, style(r.cells[4]).color, 400, 'right');
     });

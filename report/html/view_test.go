@@ -11,6 +11,7 @@ import (
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	pages "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
@@ -28,12 +29,26 @@ func opened(t *testing.T, b *browsertest.Browser) {
 // press clicks the first thing that a selector finds.
 func press(b *browsertest.Browser, selector string) { b.Do(chromedp.Click(chromedp.CSS(selector))) }
 
-// testRankingFirst: the page opens with the ranking of one setting; a click shows another, and the address keeps it.
+// testRankingFirst: the page opens with the ranking of one setting and the sentence about it; a click shows another with its own, and the
+// address keeps it.
 func testRankingFirst(t *testing.T, b *browsertest.Browser) {
 	opened(t, b)
 	shown := func() string { return strings.Join(visible(b, ".ranking", "e.dataset.title"), "; ") }
-	if got := shown(); got != "tcp-rr, 300B, on one node" {
+	if got := shown(); got != "tcp-rr, 300B, across nodes" {
 		t.Fatalf("the rankings shown at first are of %q", got)
+	}
+	sentences := func(where string) []string {
+		said := visible(b, ".answer", "e.textContent + (e.matches('.also') ? '' : ' (headline)')")
+		if n := strings.Count(strings.Join(said, "; "), "(headline)"); n != 1 || !strings.HasPrefix(said[0], shown()+":") || !strings.HasSuffix(said[0], "(headline)") {
+			t.Errorf("%s the page says %q: the first must be the headline, and be about the ranking that is shown", where, said)
+		}
+		return said
+	}
+	if said := sentences("at first"); len(said) != 2 || !strings.Contains(said[0], "macvlan costs the least") || !strings.HasPrefix(said[1], "tcp-rr, 300B, on one node:") {
+		t.Errorf("at first the page says %q, want a sentence for each placement", said)
+	}
+	if where := visible(b, ".eyebrow", "e.textContent"); len(where) != 1 || !strings.Contains(where[0], "lab") || !strings.Contains(where[0], "8 processors (Example CPU") {
+		t.Errorf("the first screen names the machine as %q", where)
 	}
 	if last := browsertest.Ask[float64](b, `document.querySelector('.ranking:not([hidden]) tr:last-child').getBoundingClientRect().bottom`); last > 900 {
 		t.Errorf("the ranking ends %.0f px down: it is not on the first screen", last)
@@ -46,16 +61,29 @@ func testRankingFirst(t *testing.T, b *browsertest.Browser) {
 	if names := browsertest.Ask[string](b, cut); names != "" || len(visible(b, ".uses span", "e.textContent")) < 6 {
 		t.Errorf("these names are cut: %s", names)
 	}
-	groups := visible(b, ".ranking tbody tr", "e.cells[0].textContent + ' ' + e.querySelector('b').textContent")
-	if len(groups) != 6 || groups[0] != "A sockmap" || groups[5] != "F bridge-nat (nodeport)" {
-		t.Errorf("ranked are %q, want six groups from sockmap to bridge-nat", groups)
+	groups := visible(b, ".ranking tbody tr", "e.cells.length == 1 ? e.textContent : e.cells[0].textContent + ' ' + e.querySelector('b').textContent")
+	if len(groups) != 7 || groups[0] != "A macvlan" || groups[4] != "E bridge-nat (nodeport)" || !strings.HasPrefix(groups[5], "demonstrations") || groups[6] != "F sockmap" {
+		t.Errorf("ranked are %q, want five from macvlan to bridge-nat, and sockmap below a heading", groups)
+	}
+	if n := browsertest.Ask[int](b, `document.querySelectorAll('.ranking:not([hidden]) tbody + tbody .go').length`); n != 2 {
+		t.Errorf("sockmap, which is beyond the axis of the others, has %d arrows, want 2", n)
+	}
+	if open := visible(b, ".advice pre", "e.textContent"); len(open) != 0 {
+		t.Errorf("these commands are unfolded on the first screen: %q", open)
+	}
+	if long := visible(b, ".advice li > details > summary", "e.getClientRects().length && e.clientHeight / parseFloat(getComputedStyle(e).lineHeight)"); len(long) == 0 ||
+		len(long) > 3 || slices.ContainsFunc(long, func(lines string) bool { return lines > "3.9" }) {
+		t.Errorf("the entries of advice take %q lines each, want three entries of three lines at most", long)
 	}
 	press(b, `[data-rank="s3"]`)
 	if got := shown(); !strings.HasPrefix(got, "tcp-stream") {
 		t.Errorf("after the click on the stream's chip the ranking is of %q", got)
 	}
+	if said := sentences("after the click"); len(said) != 3 {
+		t.Errorf("after the click the page says %q, want the stream's sentence and those of the answer", said)
+	}
 	press(b, `[data-networks] [data-value="vxlan"]`)
-	plain := visible(b, ".ranking tbody tr:not(.faded)", "e.querySelector('b').textContent")
+	plain := visible(b, ".ranking tbody tr:not(.faded, .heading)", "e.querySelector('b').textContent")
 	if !slices.Equal(plain, []string{"vxlan"}) {
 		t.Errorf("with vxlan chosen, %q stand out", plain)
 	}
@@ -109,7 +137,7 @@ func TestSavedFiles(t *testing.T) {
 		return ""
 	}
 	table := saved("1", "ranking.csv")
-	if lines := strings.Split(strings.TrimSpace(table), "\n"); len(lines) != 7 || !strings.HasPrefix(lines[1], `"A","sockmap","-13`) {
+	if lines := strings.Split(strings.TrimSpace(table), "\n"); len(lines) != 7 || !strings.HasPrefix(lines[1], `"A","macvlan","+2`) {
 		t.Errorf("the table saved is %q", table)
 	}
 	if picture := saved("2", "ranking.png"); !strings.HasPrefix(picture, "\x89PNG") || len(picture) < 10_000 {
@@ -132,6 +160,21 @@ func testPrinted(t *testing.T, b *browsertest.Browser) {
 				t.Errorf("%s: printed are %d pages of %s, want 2 to 8", name, n, paper)
 			}
 		}
+	}
+	b.Open(written(t, run, trials))
+	b.Do(chromedp.Func(func(ctx context.Context, c *chromedp.Target) error {
+		_, err := cdp.Call(ctx, c, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+		return err
+	}))
+	commands := 0
+	for _, a := range run.Advice {
+		if len(a.How) > 0 {
+			commands++
+		}
+	}
+	if got := browsertest.Ask[int](b, `[...document.querySelectorAll('.advice summary + :is(p, pre), .advice summary + p + pre')]
+		.filter((e) => e.matches('pre') && e.checkVisibility() && e.getBoundingClientRect().height > 0).length`); commands == 0 || got != commands {
+		t.Errorf("on paper %d entries of advice have commands, want %d", got, commands)
 	}
 }
 

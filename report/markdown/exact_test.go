@@ -14,7 +14,7 @@ func TestBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"## Instructions and time", "rank correlation (Spearman) is 0.50", "Rank correlation 0.50; p50, both against host.",
+		"<summary>Instructions and time</summary>", "rank correlation (Spearman) is 0.50", "Rank correlation 0.50; p50, both against host.",
 		"| bridge | +12% | 1 | +19.55% | 1 | +3590 | +3608 |", `| vxlan | +31% | 2 | +50.00% | 3 | -12 | +8000 |`,
 	} {
 		if !strings.Contains(b.String(), want) {

@@ -4,6 +4,7 @@ package markdown
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -26,46 +27,79 @@ func Write(w io.Writer, run result.Run) error {
 	if run.Question != "" {
 		d.paragraph("**" + escape(run.Question) + "**")
 	}
-	if says := words.Summary(run); len(says) > 0 {
-		d.paragraph(escape(strings.Join(says, " ")))
+	if where := words.Machine(run); len(where) > 0 {
+		d.paragraph(escape(strings.Join(where, " · ")))
+	}
+	for _, says := range words.Summary(run) {
+		d.paragraph(escape(says))
 	}
 	if says := words.ExactSays(run); says != "" {
 		d.paragraph(escape(says))
 	}
-	parts := slices.DeleteFunc(insight.Parts(run), func(p insight.Part) bool { return !wanted(p.Cells) })
-	for _, p := range parts {
-		if says := words.Conclusion(insight.Conclude(p)); says != "" {
-			d.item(escape(words.Load(p.Setting)) + ": " + escape(says))
-		}
+	answered := insight.Answered(run)
+	for _, p := range answered {
+		d.setting(p, run)
 	}
-	d.line("")
-	if says := words.RepeatingSentence(run); says != "" {
-		d.paragraph(escape(says))
+	effects := insight.EffectTables(run)
+	if len(answered)+len(effects) > 0 {
+		d.list("What could overturn a choice:", words.Caveats(run))
 	}
-	for i, p := range parts {
-		d.setting(p)
-		for _, says := range []string{words.Reasons(insight.Reasons(run, p)), words.ByState(run.Checks, p.Cells)} {
-			if says != "" {
-				d.paragraph(escape(says))
-			}
-		}
-		if i == 0 {
-			d.list("What could overturn a choice:", words.Caveats(run))
-			d.list("What may surprise:", words.Surprises(run))
-		}
+	if len(answered) == 0 {
+		d.effects(run, effects)
+		effects = nil
 	}
-	d.links(run.Links)
-	d.breakdown(run)
-	d.exactComparison(run.ExactComparison)
-	d.effects(run)
-	d.claims(run.Claims)
 	d.advice(run.Advice)
 	d.goals(run.Goals)
-	d.checks(run)
-	d.absent(run.Cells)
-	d.notes(run.Notes)
-	d.environment(run)
+	d.folded("Further settings", func(d *document) { d.further(run, answered) })
+	d.folded("What the conditions cost", func(d *document) { d.effects(run, effects) })
+	d.folded("Where the latency goes", func(d *document) { d.links(run.Links); d.breakdown(run) })
+	d.folded("Instructions and time", func(d *document) { d.exactComparison(run.ExactComparison) })
+	d.folded("Claims", func(d *document) { d.claims(run.Claims) })
+	d.folded("What the figures rest on", func(d *document) {
+		if says := words.RepeatingSentence(run); says != "" {
+			d.paragraph(escape(says))
+		}
+		d.list("What may surprise:", words.Surprises(run))
+		d.checks(run)
+		d.absent(run.Cells)
+		d.notes(run.Notes)
+	})
+	d.folded("Environment", func(d *document) { d.environment(run) })
 	return d.w.Flush()
+}
+
+// folded writes what a reader has to unfold, unless it is empty.
+func (d *document) folded(title string, write func(d *document)) {
+	var text bytes.Buffer
+	inner := &document{w: bufio.NewWriter(&text)}
+	write(inner)
+	if err := inner.w.Flush(); err == nil && text.Len() > 0 { // memory takes all
+		d.line("<details><summary>" + title + "</summary>\n")
+		d.w.Write(text.Bytes())
+		d.line("</details>\n")
+	}
+}
+
+// further writes the settings that the answer is not about.
+func (d *document) further(run result.Run, answered []insight.Part) {
+	is := map[result.Setting]bool{}
+	for _, p := range answered {
+		is[p.Setting] = true
+	}
+	rest := slices.DeleteFunc(insight.Parts(run), func(p insight.Part) bool { return is[p.Setting] || !wanted(p.Cells) })
+	said := false
+	for _, p := range rest {
+		if says := words.Conclusion(insight.Conclude(p)); says != "" {
+			d.item(escape(words.Load(p.Setting)) + ": " + escape(says))
+			said = true
+		}
+	}
+	if said {
+		d.line("")
+	}
+	for _, p := range rest {
+		d.setting(p, run)
+	}
 }
 
 // document is Markdown being written. Errors of its writer are kept there until the end.
@@ -114,25 +148,25 @@ func (d *document) table(rows [][]string, titles ...string) {
 }
 
 // setting writes the table of a setting.
-func (d *document) setting(run insight.Part) {
-	deltas := gather.Where(run.Null, func(n result.Delta) bool { return n.Headline })
+func (d *document) setting(p insight.Part, run result.Run) {
+	deltas := gather.Where(p.Null, func(n result.Delta) bool { return n.Headline })
 	null := len(deltas)
-	deltas = append(deltas, run.Shown()...)
+	deltas = append(deltas, p.Shown()...)
 	if len(deltas) == 0 {
 		return
 	}
 	first := deltas[0]
-	d.paragraph("### " + escape(words.Title(run.Setting)))
+	d.paragraph("### " + escape(words.Title(p.Setting)))
 	over := percentage(run.Confidence) + "% intervals."
 	if run.Exact != nil {
 		over = fmt.Sprintf("Ranges over %d seeds.", len(run.Exact.Seeds))
 	}
 	d.paragraph(fmt.Sprintf("%s: %s %s. %s", escape(first.Baseline), escape(first.Metric), words.BaselineValue(deltas), over))
-	if says := words.RegimeSays(run.Setting.Regime()); says != "" {
+	if says := words.RegimeSays(p.Setting.Regime()); says != "" {
 		d.paragraph(escape(says))
 	}
 	d.deltas(deltas, null)
-	for _, says := range []string{words.Across(run.Headlines()), words.Bounded(run.Bounds())} {
+	for _, says := range []string{words.Across(p.Headlines()), words.Reasons(insight.Reasons(run, p)), words.Bounded(p.Bounds()), words.ByState(run.Checks, p.Cells)} {
 		if says != "" {
 			d.paragraph(escape(says))
 		}
@@ -143,6 +177,9 @@ func (d *document) setting(run insight.Part) {
 func (d *document) deltas(deltas []result.Delta, null int) {
 	var rows [][]string
 	for i, delta := range deltas {
+		if heading := words.Heading(deltas, i); heading != "" {
+			rows = append(rows, []string{"*" + heading + "*", "", "", "", "", "", ""})
+		}
 		verdict := emphasis(delta.Verdict)
 		if i < null {
 			verdict = "null check: " + delta.Verdict
@@ -198,24 +235,42 @@ func (d *document) claims(claims []result.Claim) {
 	for _, c := range claims {
 		rows = append(rows, []string{escape(c.Says), escape(c.Published), escape(c.Measured), emphasis(c.Verdict), escape(c.Source)})
 	}
-	d.heading("### Claims", len(rows))
 	d.table(rows, "claim", "published", "measured", "verdict", "source")
 }
 
-// advice writes what to change, with the commands and the risk of each.
+// What is not folded of the advice: so many entries, of so many characters each.
+const (
+	adviceMost     = 3
+	adviceLongMost = 220
+)
+
+// advice writes what to change first; what else there is, the commands and the risk of each are folded.
 func (d *document) advice(advice []result.Advice) {
 	d.heading("### What to do", len(advice))
-	for _, a := range advice {
-		d.item(escape(a.Says) + " " + escape(a.Why))
-		if a.Risk != "" {
-			d.line("  Risk: " + escape(a.Risk))
-		}
-		d.commands("", a.How)
-		d.commands("  To undo it:", a.Undo)
+	for _, a := range advice[:min(adviceMost, len(advice))] {
+		why, _ := words.Brief(a, func(text string) bool { return len(text) <= adviceLongMost })
+		d.item(strings.TrimSpace(escape(a.Says) + " " + escape(why)))
 	}
 	if len(advice) > 0 {
 		d.line("")
 	}
+	title := "How, and what it risks"
+	if more := len(advice) - adviceMost; more > 0 {
+		title += fmt.Sprintf(", and %d more", more)
+	}
+	d.folded(title, func(d *document) {
+		for _, a := range advice {
+			d.item(escape(a.Says) + " " + escape(a.Why))
+			if a.Risk != "" {
+				d.line("  Risk: " + escape(a.Risk))
+			}
+			d.commands("", a.How)
+			d.commands("  To undo it:", a.Undo)
+		}
+		if len(advice) > 0 {
+			d.line("")
+		}
+	})
 }
 
 // goals writes what was asked of the deltas.
@@ -293,7 +348,7 @@ func (d *document) notes(notes []string) {
 	d.list("### Notes", items)
 }
 
-// environment writes what it takes to repeat the run, folded.
+// environment writes what it takes to repeat the run.
 func (d *document) environment(run result.Run) {
 	e := run.Environment
 	rows := [][]string{}
@@ -336,7 +391,5 @@ func (d *document) environment(run result.Run) {
 	for _, f := range e.Findings {
 		add("doctor: "+f.Topic, strings.TrimPrefix(words.Findings([]result.Finding{f})[0], f.Topic+": "))
 	}
-	d.line("<details><summary>Environment</summary>\n")
 	d.table(rows, "", "")
-	d.line("</details>")
 }

@@ -58,7 +58,8 @@ func TestGolden(t *testing.T) {
 
 // plain takes away what is meant as Markdown or HTML by this package itself.
 func plain(text string) string {
-	for _, own := range []string{"<details><summary>Environment</summary>", "</details>", `\\`} {
+	text = regexp.MustCompile(`<details><summary>[^<]*</summary>`).ReplaceAllString(text, "")
+	for _, own := range []string{"</details>", `\\`} {
 		text = strings.ReplaceAll(text, own, "")
 	}
 	text = strings.ReplaceAll(text, "@<!-- -->", "(at)")
@@ -127,5 +128,25 @@ func TestErrorsOfTheWriter(t *testing.T) {
 	}
 	if err := WriteComparison(reporttest.Full{}, reporttest.Comparisons(t)["all"]); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestRestIsFolded: of a run with further settings and conditions, a reader sees one table for each placement of the load that the run is about.
+func TestRestIsFolded(t *testing.T) {
+	run, _ := reporttest.Guarded().Measure(t)
+	var out bytes.Buffer
+	if err := Write(&out, run); err != nil {
+		t.Fatal(err)
+	}
+	var seen []string
+	depth := 0
+	for line := range strings.Lines(out.String()) {
+		depth += strings.Count(line, "<details>") - strings.Count(line, "</details>")
+		if depth == 0 && strings.HasPrefix(line, "| ---") {
+			seen = append(seen, line)
+		}
+	}
+	if tables := strings.Count(out.String(), "\n| ---"); len(seen) != 1 || tables < 4 || depth != 0 {
+		t.Errorf("%d of %d tables are not folded, want one", len(seen), tables)
 	}
 }

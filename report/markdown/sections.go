@@ -17,12 +17,10 @@ import (
 )
 
 // effects writes what the study's factors do to each network: a table for each step of a factor in each setting.
-func (d *document) effects(run result.Run) {
-	tables := insight.EffectTables(run)
+func (d *document) effects(run result.Run, tables []insight.EffectTable) {
 	if len(tables) == 0 {
 		return
 	}
-	d.paragraph("## What the conditions cost")
 	for _, t := range tables {
 		d.item(escape(words.Load(t.Open)) + ": " + escape(words.Effect(t)))
 	}
@@ -30,7 +28,7 @@ func (d *document) effects(run result.Run) {
 	for _, t := range tables {
 		d.paragraph("### " + escape(words.EffectHeading(t)+" · "+words.Load(t.Open)+" · "+words.At(t.Setting.Placement)))
 		d.paragraph(fmt.Sprintf("Each network against itself at %s. %s%% intervals over builds.", escape(t.From), percentage(run.Confidence)))
-		d.deltas(t.Headlines(), 0)
+		d.deltas(insight.DemonstrationsLast(t.Headlines()), 0)
 	}
 }
 
@@ -75,7 +73,6 @@ func (d *document) exactComparison(b *result.ExactComparison) {
 	if b == nil {
 		return
 	}
-	d.paragraph("## Instructions and time")
 	d.paragraph("The same networks in the exact run " + escape(b.Run) + ", which counts instructions. " + escape(words.ExactComparison(*b)))
 	for _, s := range b.Settings {
 		d.paragraph("### " + escape(words.Title(s.Setting)) + ": instructions and time")

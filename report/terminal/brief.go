@@ -103,9 +103,9 @@ func (p *page) usedBy() {
 // rest says in parts what the figures rest on.
 func (p *page) rest() []string {
 	var parts []string
-	if floor, failed := p.floor(); failed > 0 {
+	if failed := len(insight.FailedNulls(p.run.Null)); failed > 0 {
 		parts = append(parts, "null check failed in "+unit.Counted(failed, "setting"))
-	} else if floor > 0 {
+	} else if floor := p.floor(); floor > 0 {
 		parts = append(parts, "noise floor "+p.share(floor))
 	} else {
 		parts = append(parts, "noise floor unknown")
@@ -134,20 +134,14 @@ func (p *page) rest() []string {
 	return parts
 }
 
-// floor is the largest noise floor of the headlines with a ratio, 0 where none is known, and in how many settings the null check failed.
-func (p *page) floor() (largest float64, failed int) {
+// floor is the largest noise floor of the headlines with a ratio, 0 where none is known.
+func (p *page) floor() (largest float64) {
 	for _, n := range p.run.Null {
-		if !n.Headline {
-			continue
-		}
-		if insight.NullFailed(n) {
-			failed++
-		}
-		if n.Floor != nil && n.Ratio > 0 {
+		if n.Headline && n.Floor != nil && n.Ratio > 0 {
 			largest = max(largest, *n.Floor)
 		}
 	}
-	return largest, failed
+	return largest
 }
 
 // unsupported names the networks that another kernel would have, and says of all else why it could not be measured.
@@ -181,8 +175,10 @@ func (p *page) briefAdvice() {
 	p.title("What to do", "")
 	for i, a := range p.run.Advice[:min(adviceMost, len(p.run.Advice))] {
 		lead := fmt.Sprintf("%d. ", i+1)
-		says := p.upTo(adviceLinesMost, p.terminal.Width-len(lead), a.Says, strings.Split(strings.TrimSuffix(a.Why, "."), "; "))
-		p.paragraph(piece{lead, p.kindStyle(a.Kind)}, says)
+		why, _ := words.Brief(a, func(text string) bool {
+			return len(ui.Wrap(p.terminal.Text(text), max(p.terminal.Width-len(lead), 20))) <= adviceLinesMost
+		})
+		p.paragraph(piece{lead, p.kindStyle(a.Kind)}, strings.TrimSpace(a.Says+" "+why))
 	}
 	p.paragraph(piece{}, "How, and what it risks"+p.moreAdvice()+": "+p.command("netdelta advise "+words.Folder))
 }
@@ -193,21 +189,6 @@ func (p *page) moreAdvice() string {
 		return fmt.Sprintf(", and %d more", n)
 	}
 	return ""
-}
-
-// upTo is a sentence with as many of the clauses that explain it as so many lines of so many columns hold.
-func (p *page) upTo(lines, columns int, says string, clauses []string) string {
-	for i, clause := range clauses {
-		longer := strings.TrimSuffix(says, ".") + "; " + clause + "."
-		if i == 0 {
-			longer = says + " " + clause + "."
-		}
-		if clause == "" || len(ui.Wrap(p.terminal.Text(longer), max(columns, 20))) > lines {
-			break
-		}
-		says = longer
-	}
-	return says
 }
 
 // advice says what to change, each with the way to do it and what it risks.

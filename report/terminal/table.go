@@ -7,7 +7,6 @@ import (
 
 	"netdelta/insight"
 	"netdelta/internal/gather"
-	"netdelta/network"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
@@ -195,9 +194,6 @@ type layout struct {
 	bar           int // width of the bar, 0 for none
 }
 
-// demonstrations stands above the networks that pods hardly have.
-const demonstrations = "demonstrations of a mechanism"
-
 // never is more room than there is.
 const never = 1 << 20
 
@@ -222,14 +218,10 @@ func (p *page) choose(choices ...layout) layout {
 
 // grid prints a head and a row for each delta, with a bar in the row's style.
 func (p *page) grid(l layout, deltas []result.Delta, margin float64, style func(row int) ui.Style) {
-	common := gather.Where(deltas, func(d result.Delta) bool { return !network.IsDemonstration(d.Network) })
-	if len(common) < 2 { // beside the baseline's own
-		common = deltas
-	}
-	axis := newAxis(common, margin, l.bar)
+	axis := newAxis(insight.Common(deltas), margin, l.bar)
 	for row := -1; row < len(deltas); row++ {
-		if row > 0 && network.IsDemonstration(deltas[row].Network) && !network.IsDemonstration(deltas[row-1].Network) {
-			p.line(piece{demonstrations, ui.Dim})
+		if heading := words.Heading(deltas, row); heading != "" {
+			p.line(piece{heading, ui.Dim})
 		}
 		var pieces []piece
 		for _, c := range l.before {

@@ -149,22 +149,12 @@ func (p *page) head() {
 
 // facts are how the run was made.
 func (p *page) facts() []string {
-	e := p.run.Environment
-	var facts []string
+	facts := words.Machine(p.run)
 	add := func(given bool, format string, a ...any) {
 		if given {
 			facts = append(facts, fmt.Sprintf(format, a...))
 		}
 	}
-	add(p.run.Testbed != "", "%s", p.run.Testbed)
-	if c := e.Cluster; c != nil {
-		add(c.Version != "", "Kubernetes %s", c.Version)
-		add(c.Network != "", "%s", c.Network)
-		add(len(c.Nodes) > 0, "%s", unit.Counted(len(c.Nodes), "node"))
-	}
-	add(e.Kernel != "", "Linux %s", strings.TrimPrefix(e.Kernel, "Linux "))
-	add(e.CPU.Count > 0, "%d CPUs", e.CPU.Count)
-	add(e.Virtual != "", "virtual machine (%s)", e.Virtual)
 	builds := 0
 	for _, d := range p.run.Deltas {
 		builds = max(builds, d.Blocks)

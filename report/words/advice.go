@@ -104,6 +104,26 @@ func gainOfFix(c insight.Change) string {
 	return fmt.Sprintf("what it gains can't be told yet: %s in place of %s, %s %s", c.To, c.From, Gained(*gain(d)), inSetting(c, d))
 }
 
+// Brief is as much of the explanation of an entry of advice as has room behind it: so many of its clauses, the most important first, that
+// the whole fits. rest are the others.
+func Brief(a result.Advice, fits func(text string) bool) (why string, rest []string) {
+	if a.Why == "" {
+		return "", nil
+	}
+	rest = strings.Split(strings.TrimSuffix(a.Why, "."), "; ")
+	for len(rest) > 0 {
+		longer := rest[0] + "."
+		if why != "" {
+			longer = strings.TrimSuffix(why, ".") + "; " + longer
+		}
+		if !fits(a.Says + " " + longer) {
+			break
+		}
+		why, rest = longer, rest[1:]
+	}
+	return why, rest
+}
+
 // opportunity words a change.
 func opportunity(c insight.Change, run result.Run) result.Advice {
 	best := c.Gain()

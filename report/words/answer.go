@@ -13,16 +13,21 @@ import (
 // Summary is the first screen of a run, a sentence each: goals that failed, what the study is about and was not measured, what its load
 // says in each placement, and how much is open. It is empty of a run that compared nothing.
 func Summary(run result.Run) []string {
+	lines := append(Urgent(run), answers(run)...)
+	if open := Open(run); open != "" {
+		lines = append(lines, open)
+	}
+	return lines
+}
+
+// Urgent is what a reader must know before the answer: goals that failed, and what the study is about and was not measured.
+func Urgent(run result.Run) []string {
 	var lines []string
 	if failed := FailedGoals(run); failed != "" {
 		lines = append(lines, "Failed: "+failed+".")
 	}
 	if missing := NotMeasured(run); missing != "" {
 		lines = append(lines, missing)
-	}
-	lines = append(lines, answers(run)...)
-	if open := open(run); open != "" {
-		lines = append(lines, open)
 	}
 	return lines
 }
@@ -40,13 +45,18 @@ func NotMeasured(run result.Run) string {
 func answers(run result.Run) []string {
 	var all []string
 	for _, part := range insight.Answered(run) {
-		if says := answer(insight.ConcludeChoice(part)); says != "" {
+		if says := Answer(part); says != "" {
 			all = append(all, says)
 		}
 	}
-	if len(all) > 0 {
-		return all
+	if len(all) == 0 {
+		all = Indirect(run)
 	}
+	return all
+}
+
+// Indirect is the answer of a run that has none for any setting: its first change, or the first of its effects.
+func Indirect(run result.Run) []string {
 	for _, a := range run.Advice {
 		if a.Kind == KindChange {
 			return []string{a.Says}
@@ -58,8 +68,10 @@ func answers(run result.Run) []string {
 	return nil
 }
 
-// answer is Conclusion with the load, and without ties; "" where nothing was compared.
-func answer(c insight.Conclusion) string {
+// Answer says of one setting which network costs the least and which the most: Conclusion with the load before it (Title), without
+// demonstrations and without ties; "" where nothing was compared.
+func Answer(part insight.Part) string {
+	c := insight.ConcludeChoice(part)
 	if c.Outcome != insight.Compared {
 		return ""
 	}
@@ -67,8 +79,8 @@ func answer(c insight.Conclusion) string {
 	return Title(c.Setting) + ": " + strings.Join(clauses(c), "; ") + "."
 }
 
-// open says how many headline deltas have no verdict.
-func open(run result.Run) string {
+// Open says how many headline deltas have no verdict, "" of a run that has none.
+func Open(run result.Run) string {
 	open, headlines, early := 0, 0, 0
 	for _, d := range run.Deltas {
 		if !d.Headline {

@@ -126,6 +126,14 @@ func StandIn(run result.Run, name string) string {
 	return mechanism
 }
 
+// Heading stands above an entry of insight.Part.Shown, "" where nothing does: above the first demonstration after other networks.
+func Heading(shown []result.Delta, i int) string {
+	if i > 0 && network.IsDemonstration(shown[i].Network) && !network.IsDemonstration(shown[i-1].Network) {
+		return "demonstrations of a mechanism"
+	}
+	return ""
+}
+
 // Users names the systems whose pods are attached as in each network of a run.
 func Users(run result.Run) map[string][]string {
 	found := slices.ContainsFunc(run.Cells, func(c result.Cell) bool { return c.Network == network.Metal })
