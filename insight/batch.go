@@ -9,7 +9,6 @@ import (
 	"netdelta/internal/gather"
 	"netdelta/network"
 	"netdelta/result"
-	"netdelta/stats"
 )
 
 // batch is what was measured together: the trials of one build, by cell. Only trials of one batch are paired.
