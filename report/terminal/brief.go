@@ -11,6 +11,7 @@ import (
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/result"
+	"netdelta/stats"
 	"netdelta/unit"
 )
 
@@ -100,7 +101,7 @@ func (p *page) floor() (largest float64, failed int) {
 		if !n.Headline {
 			continue
 		}
-		if insight.NullFailed(n) {
+		if v := stats.Verdict(n.Verdict); v == stats.Slower || v == stats.Faster {
 			failed++
 		}
 		if n.Floor != nil && n.Ratio > 0 {
