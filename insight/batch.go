@@ -216,10 +216,10 @@ func Common(all []result.Delta) []result.Delta {
 	return common
 }
 
-// FailedNulls are the headline null checks that failed, the worst first: there the baseline differs from itself by more than chance.
-func FailedNulls(null []result.Delta) []result.Delta {
+// NullFailed are the headline null checks that failed, the worst first: there the baseline differs from itself by more than chance.
+func NullFailed(null []result.Delta) []result.Delta {
 	failed := gather.Where(null, func(n result.Delta) bool {
-		return n.Headline && NullFailed(n)
+		return n.Headline && Differs(n)
 	})
 	slices.SortStableFunc(failed, func(a, b result.Delta) int { return cmp.Compare(math.Abs(Cost(b)), math.Abs(Cost(a))) })
 	return failed

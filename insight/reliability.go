@@ -76,8 +76,8 @@ func (f *floors) null(t *cellSet, m metric) float64 {
 	return checks.run.NoiseFloor(own)
 }
 
-// NullFailed says whether a null check failed: the baseline differs from its A/A control by more than chance explains.
-func NullFailed(null result.Delta) bool { return differs(stats.Verdict(null.Verdict)) }
+// Differs says whether the verdict on a delta is that there is a difference.
+func Differs(d result.Delta) bool { return differs(stats.Verdict(d.Verdict)) }
 
 func differs(v stats.Verdict) bool { return v == stats.Slower || v == stats.Faster }
 
@@ -90,7 +90,7 @@ func strictNull(run result.Run) bool {
 func nullChecks(nulls []result.Delta, strict bool) []Check {
 	var checks []Check
 	for i, n := range nulls {
-		if n.Headline && NullFailed(n) {
+		if n.Headline && Differs(n) {
 			checks = append(checks, Check{Trial: n.Cell, Name: CheckNull, Null: &nulls[i], Strict: strict})
 		}
 	}

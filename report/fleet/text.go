@@ -131,7 +131,7 @@ func writeDeltas(out ui.Text, r fleetinsight.Report) {
 		mark, delta, verdict := "", "-", d.Verdict
 		if i < len(r.Null) {
 			mark = " (A/A control)"
-			if insight.NullFailed(d) {
+			if insight.Differs(d) {
 				verdict = "null check failed"
 			}
 		}

@@ -62,7 +62,7 @@ const nullNamed = 3
 
 // nullFailed says in which settings the null check failed, and by how much; "" where it held.
 func nullFailed(null []result.Delta) string {
-	failed := insight.FailedNulls(null)
+	failed := insight.NullFailed(null)
 	if len(failed) == 0 {
 		return ""
 	}

@@ -103,7 +103,7 @@ func (p *page) usedBy() {
 // rest says in parts what the figures rest on.
 func (p *page) rest() []string {
 	var parts []string
-	if failed := len(insight.FailedNulls(p.run.Null)); failed > 0 {
+	if failed := len(insight.NullFailed(p.run.Null)); failed > 0 {
 		parts = append(parts, "null check failed in "+unit.Counted(failed, "setting"))
 	} else if floor := p.floor(); floor > 0 {
 		parts = append(parts, "noise floor "+p.share(floor))

@@ -71,7 +71,7 @@ func (p *page) nullCheck() string {
 			continue
 		}
 		baseline = n.Baseline
-		if insight.NullFailed(n) {
+		if insight.Differs(n) {
 			failed = append(failed, fmt.Sprintf("%s %s (%s)", words.Load(n.Setting), words.At(n.Placement), words.Percent(n.Ratio)))
 		}
 		switch {
