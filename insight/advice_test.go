@@ -407,7 +407,7 @@ func TestOrderOfAdviceOnACluster(t *testing.T) {
 // Every move has commands both ways.
 func TestMovesHaveRecipes(t *testing.T) {
 	for _, m := range network.Moves() {
-		a := words.Advice(insight.Advice{Change: insight.Change{
+		a := words.Advice(insight.Advice{Kind: insight.AdviceChange, Change: insight.Change{
 			From: m.From.Network, To: m.To.Network, Moves: []network.Move{m}, Better: []result.Delta{measured(m.To.Network, "faster", -20, -19, -18)},
 		}})
 		if len(a.How) == 0 || len(a.Undo) == 0 || a.Risk == "" {

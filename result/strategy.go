@@ -85,6 +85,7 @@ func (r Run) Complete() Run {
 	r.Checks = orEmpty(r.Checks)
 	r.Claims = orEmpty(r.Claims)
 	r.Advice = orEmpty(r.Advice)
+	r.Summary.Says, r.Summary.Cells = orEmpty(r.Summary.Says), orEmpty(r.Summary.Cells)
 	return r
 }
 

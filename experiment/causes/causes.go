@@ -13,7 +13,6 @@ import (
 
 	"netdelta/experiment"
 	"netdelta/experiment/measure"
-	"netdelta/insight/cause"
 	"netdelta/internal/gather"
 	"netdelta/internal/netns"
 	"netdelta/network"
@@ -46,7 +45,7 @@ const machineSpace = "machine"
 
 // Read builds the paths, loads each in turn, in random order, and returns what was counted meanwhile, in the order of the cells. Without
 // the right or the kernel to read why packets are dropped it goes without, and says so among the notes.
-func Read(ctx context.Context, c Config) (paths []cause.Path, notes []string, err error) {
+func Read(ctx context.Context, c Config) (paths []evidence.Path, notes []string, err error) {
 	counter, err := drops.Open()
 	var lacks *testbed.UnsupportedError
 	var refused *testbed.PermissionError
@@ -68,7 +67,7 @@ func Read(ctx context.Context, c Config) (paths []cause.Path, notes []string, er
 }
 
 // read visits the sessions of a build until the time is up.
-func (c Config) read(ctx context.Context, shared *measure.Context, build *measure.Build, counter *drops.Counter) (paths []cause.Path, err error) {
+func (c Config) read(ctx context.Context, shared *measure.Context, build *measure.Build, counter *drops.Counter) (paths []evidence.Path, err error) {
 	rounds := measure.NewRounds(shared, time.Now(), false) // what it reads the machine from is closed with the configuration
 	readers := make([]*reader, len(build.Sessions))
 	for i, s := range build.Sessions {
@@ -126,7 +125,7 @@ func (c Config) read(ctx context.Context, shared *measure.Context, build *measur
 
 // reader reads one path.
 type reader struct {
-	path    cause.Path
+	path    evidence.Path
 	shows   testbed.Instruments
 	spaces  []network.Space
 	numbers map[uint32]network.Space
@@ -145,7 +144,7 @@ func newReader(s *measure.Session, counter *drops.Counter) (*reader, error) {
 		return nil, err
 	}
 	return &reader{
-		path: cause.Path{Network: s.Cell.Network}, shows: shows, spaces: shows.Observer.Plan().Spaces(), numbers: numbers, counter: counter,
+		path: evidence.Path{Network: s.Cell.Network}, shows: shows, spaces: shows.Observer.Plan().Spaces(), numbers: numbers, counter: counter,
 	}, nil
 }
 
@@ -166,7 +165,7 @@ func (r *reader) visit(load func() error) error {
 	if err := errors.Join(loadErr, err); err != nil {
 		return err
 	}
-	v := cause.Visit{Counters: map[string]evidence.Counters{}}
+	v := evidence.Visit{Counters: map[string]evidence.Counters{}}
 	for space, counters := range after.counters {
 		v.Counters[space] = counters.Since(before.counters[space])
 	}
@@ -175,7 +174,7 @@ func (r *reader) visit(load func() error) error {
 		if !own {
 			continue // of another path, or of other programs
 		}
-		v.Drops = append(v.Drops, cause.Drop{Space: space.String(), Device: r.device(space, place.Device), Reason: place.Reason, Packets: n})
+		v.Drops = append(v.Drops, evidence.Drop{Space: space.String(), Device: r.device(space, place.Device), Reason: place.Reason, Packets: n})
 	}
 	r.path.Visits = append(r.path.Visits, v)
 	return nil
@@ -228,7 +227,7 @@ func (r *reader) device(space network.Space, number uint32) (name string) {
 }
 
 // differences are the settings in which places that should be alike differ: both ends, and each two nodes.
-func (r *reader) differences() ([]cause.Difference, error) {
+func (r *reader) differences() ([]evidence.Difference, error) {
 	configs := map[network.Space]nsmonitor.Config{}
 	var features []string
 	for _, space := range r.spaces {
@@ -248,7 +247,7 @@ func (r *reader) differences() ([]cause.Difference, error) {
 			return nil, fmt.Errorf("read the settings of %s: %w", space, err)
 		}
 	}
-	var all []cause.Difference
+	var all []evidence.Difference
 	for _, group := range [][]network.Space{
 		gather.Where(r.spaces, func(s network.Space) bool { return s.Kind == network.PodSpace }),
 		gather.Where(r.spaces, func(s network.Space) bool { return s.Kind == network.NodeSpace }),
@@ -256,7 +255,7 @@ func (r *reader) differences() ([]cause.Difference, error) {
 		for _, other := range group[min(1, len(group)):] {
 			one, another := configs[group[0]], configs[other]
 			for _, d := range shared(one, another).Changes(shared(another, one), features) {
-				all = append(all, cause.Difference{Place: group[0].String(), Other: other.String(), ConfigChange: d})
+				all = append(all, evidence.Difference{Place: group[0].String(), Other: other.String(), ConfigChange: d})
 			}
 		}
 	}

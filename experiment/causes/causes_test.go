@@ -20,6 +20,7 @@ import (
 	"netdelta/internal/netns"
 	"netdelta/internal/require"
 	"netdelta/network"
+	"netdelta/probe/evidence"
 	"netdelta/probe/probetest"
 	"netdelta/result"
 	"netdelta/testbed"
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 }
 
 // findings are what is found on routed against host with a fault planted on routed, for a workload.
-func findings(t *testing.T, workload string, built func(testbed.Testbed) error) (all []cause.Finding, path cause.Path) {
+func findings(t *testing.T, workload string, built func(testbed.Testbed) error) (all []cause.Finding, path evidence.Path) {
 	t.Helper()
 	require.Namespaces(t)
 	networks := []string{"host", "routed"}
@@ -65,7 +66,7 @@ func findings(t *testing.T, workload string, built func(testbed.Testbed) error) 
 	})
 	require.NoError(t, err)
 	require.Need(t, "reasons of dropped packets: "+strings.Join(notes, "; "), len(notes) == 0)
-	i := slices.IndexFunc(paths, func(p cause.Path) bool { return p.Network == "routed" })
+	i := slices.IndexFunc(paths, func(p evidence.Path) bool { return p.Network == "routed" })
 	return cause.Find(paths[i], paths[1-i], cause.Symptoms()), paths[i]
 }
 
@@ -105,12 +106,12 @@ func TestPlantsAreFound(t *testing.T) {
 			all, path := findings(t, plant.workload, in(plant.space, plant.command))
 			for _, f := range all[:min(2, len(all))] {
 				at := slices.ContainsFunc(f.Evidence, func(e cause.Evidence) bool { return strings.HasPrefix(e.Where, plant.at) }) ||
-					slices.ContainsFunc(f.Differs, func(d cause.Difference) bool { return d.Place == plant.at || d.Other == plant.at })
+					slices.ContainsFunc(f.Differs, func(d evidence.Difference) bool { return d.Place == plant.at || d.Other == plant.at })
 				if f.Symptom.Family == plant.family && at {
 					return
 				}
 			}
-			var drops []cause.Drop
+			var drops []evidence.Drop
 			for _, v := range path.Visits {
 				drops = append(drops, v.Drops...)
 			}

@@ -13,43 +13,7 @@ import (
 	"strings"
 
 	"netdelta/probe/evidence"
-	"netdelta/result"
 )
-
-// Path is what was read of one path while it was loaded.
-type Path struct {
-	// Network is what the path is called.
-	Network string
-	// Transactions is how many the workload did meanwhile: requests with their responses, or messages of a stream.
-	Transactions int64
-	// Visits are the times at which the path was loaded, the other paths in between.
-	Visits []Visit
-	// Histogram holds the latencies of all transactions, as result.Trial has it; "" for workloads without.
-	Histogram string
-	// Failed says why the load did not get through to its end, "" where it did.
-	Failed string
-	// Ends are settings that differ between two places of the path that should be alike.
-	Ends []Difference
-}
-
-// Visit is what was counted during one load of a path.
-type Visit struct {
-	// Counters are by the name of the network namespace: client, server, node0, and "machine" for what the whole machine counts.
-	Counters map[string]evidence.Counters
-	Drops    []Drop
-}
-
-// Drop are packets that the kernel dropped in one place.
-type Drop struct {
-	Space, Device, Reason string
-	Packets               uint64
-}
-
-// Difference is a setting that differs between two places.
-type Difference struct {
-	Place, Other string // such as node0 and node1
-	result.ConfigChange
-}
 
 // Evidence is one thing that was seen more often than on the other path.
 type Evidence struct {
@@ -66,7 +30,7 @@ type Finding struct {
 	Symptom  Symptom
 	Evidence []Evidence
 	// Differs are settings that differ and may be the reason.
-	Differs []Difference
+	Differs []evidence.Difference
 }
 
 // What makes a difference of counts a finding.
@@ -84,7 +48,7 @@ const (
 
 // Find says what evidence speaks for on a path, against another one that is held to be healthy: what explains most first. Symptoms that
 // follow from others (retransmits, after drops) come after them.
-func Find(path, healthy Path, symptoms []Symptom) []Finding {
+func Find(path, healthy evidence.Path, symptoms []Symptom) []Finding {
 	own, other := total(path.Visits...), total(healthy.Visits...)
 	var all []Finding
 	for _, s := range symptoms {
@@ -100,7 +64,7 @@ func Find(path, healthy Path, symptoms []Symptom) []Finding {
 		}
 		f.Evidence = append(f.Evidence, marks(s, path, healthy)...)
 		for _, d := range path.Ends {
-			if s.names(d) && !slices.ContainsFunc(healthy.Ends, func(o Difference) bool { return o.Setting == d.Setting && o.Was == d.Was && o.Is == d.Is }) {
+			if s.names(d) && !slices.ContainsFunc(healthy.Ends, func(o evidence.Difference) bool { return o.Setting == d.Setting && o.Was == d.Was && o.Is == d.Is }) {
 				f.Differs = append(f.Differs, d)
 			}
 		}
@@ -128,7 +92,7 @@ type key struct{ what, where string }
 
 // oftenEnough says whether something was counted in a third of the visits, and in two at least: one visit may have met something else
 // that the machine did.
-func oftenEnough(visits []Visit, k key) bool {
+func oftenEnough(visits []evidence.Visit, k key) bool {
 	n := 0
 	for _, v := range visits {
 		if total(v)[k] > 0 {
@@ -139,7 +103,7 @@ func oftenEnough(visits []Visit, k key) bool {
 }
 
 // total sums visits.
-func total(visits ...Visit) map[key]uint64 {
+func total(visits ...evidence.Visit) map[key]uint64 {
 	all := map[key]uint64{}
 	for _, v := range visits {
 		for space, counters := range v.Counters {
@@ -230,7 +194,7 @@ func binomialTail(k, n int, share float64) float64 {
 }
 
 // marks are the marks of a symptom's timers in the distribution of a path.
-func marks(s Symptom, path, healthy Path) []Evidence {
+func marks(s Symptom, path, healthy evidence.Path) []Evidence {
 	own, theirs := bucketsOf(path.Histogram), bucketsOf(healthy.Histogram)
 	var all []Evidence
 	for _, timer := range s.Timers {

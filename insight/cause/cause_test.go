@@ -13,8 +13,8 @@ import (
 )
 
 // visits are so many loads with the same counts in one namespace.
-func visits(n int, counters evidence.Counters, drops ...Drop) []Visit {
-	return slices.Repeat([]Visit{{Counters: map[string]evidence.Counters{"node0": counters}, Drops: drops}}, n)
+func visits(n int, counters evidence.Counters, drops ...evidence.Drop) []evidence.Visit {
+	return slices.Repeat([]evidence.Visit{{Counters: map[string]evidence.Counters{"node0": counters}, Drops: drops}}, n)
 }
 
 func names(all []Finding) []string {
@@ -28,12 +28,12 @@ func names(all []Finding) []string {
 // What is counted on both paths alike is no finding, however much of it there is; what is counted on one is, with its place.
 func TestFindComparesPaths(t *testing.T) {
 	busy := evidence.Counters{"TcpExt.DelayedACKs": 4000, "Tcp.RetransSegs": 30}
-	healthy := Path{Network: "host", Transactions: 10000, Visits: visits(4, busy)}
-	if all := Find(Path{Network: "vxlan", Transactions: 9000, Visits: visits(4, busy)}, healthy, Symptoms()); len(all) != 0 {
+	healthy := evidence.Path{Network: "host", Transactions: 10000, Visits: visits(4, busy)}
+	if all := Find(evidence.Path{Network: "vxlan", Transactions: 9000, Visits: visits(4, busy)}, healthy, Symptoms()); len(all) != 0 {
 		t.Errorf("alike: %v", names(all))
 	}
-	dropped := Drop{Space: "node1", Device: "eth0", Reason: "NETFILTER_DROP", Packets: 5}
-	all := Find(Path{Network: "vxlan", Transactions: 9000, Visits: visits(4, evidence.Counters{"Tcp.RetransSegs": 300}, dropped)}, healthy, Symptoms())
+	dropped := evidence.Drop{Space: "node1", Device: "eth0", Reason: "NETFILTER_DROP", Packets: 5}
+	all := Find(evidence.Path{Network: "vxlan", Transactions: 9000, Visits: visits(4, evidence.Counters{"Tcp.RetransSegs": 300}, dropped)}, healthy, Symptoms())
 	if got := names(all); !slices.Equal(got, []string{"firewall", "retransmits"}) {
 		t.Fatalf("dropped and sent again: %v, want the reason first and what follows from it after", got)
 	}
@@ -42,20 +42,20 @@ func TestFindComparesPaths(t *testing.T) {
 	}
 	// One visit with many of them may be anything.
 	once := slices.Concat(visits(1, evidence.Counters{"Tcp.RetransSegs": 5000}), visits(7, nil))
-	if all := Find(Path{Network: "vxlan", Transactions: 9000, Visits: once}, healthy, Symptoms()); len(all) != 0 {
+	if all := Find(evidence.Path{Network: "vxlan", Transactions: 9000, Visits: once}, healthy, Symptoms()); len(all) != 0 {
 		t.Errorf("in one visit of eight: %v", names(all))
 	}
 }
 
 // A setting in which the ends differ is a finding, unless the ends of the other path differ in it, too.
 func TestFindDifferences(t *testing.T) {
-	differs := []Difference{{Place: "node0", Other: "node1", ConfigChange: result.ConfigChange{Device: "eth0", Setting: "mtu", Was: "1500", Is: "1400"}}}
-	healthy := Path{Network: "host", Transactions: 1000}
-	if all := Find(Path{Network: "vxlan", Transactions: 1000, Ends: differs}, healthy, Symptoms()); !slices.Equal(names(all), []string{"ends-differ"}) {
+	differs := []evidence.Difference{{Place: "node0", Other: "node1", ConfigChange: result.ConfigChange{Device: "eth0", Setting: "mtu", Was: "1500", Is: "1400"}}}
+	healthy := evidence.Path{Network: "host", Transactions: 1000}
+	if all := Find(evidence.Path{Network: "vxlan", Transactions: 1000, Ends: differs}, healthy, Symptoms()); !slices.Equal(names(all), []string{"ends-differ"}) {
 		t.Errorf("found is %v", names(all))
 	}
 	healthy.Ends = differs
-	if all := Find(Path{Network: "vxlan", Transactions: 1000, Ends: differs}, healthy, Symptoms()); len(all) != 0 {
+	if all := Find(evidence.Path{Network: "vxlan", Transactions: 1000, Ends: differs}, healthy, Symptoms()); len(all) != 0 {
 		t.Errorf("where both paths differ: %v", names(all))
 	}
 }
@@ -99,8 +99,8 @@ func TestHealthyPathsHaveFewFindings(t *testing.T) {
 		}
 		return n
 	}
-	path := func() Path {
-		p := Path{Network: "x", Transactions: 10000}
+	path := func() evidence.Path {
+		p := evidence.Path{Network: "x", Transactions: 10000}
 		for range 5 {
 			p.Visits = append(p.Visits, visits(1, evidence.Counters{
 				"Tcp.RetransSegs": poisson(2), "TcpExt.TCPTimeouts": poisson(0.5), "Tcp.OutRsts": poisson(20), "conntrack.invalid": poisson(3), "Ip.FragCreates": poisson(9),

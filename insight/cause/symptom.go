@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"netdelta/probe/evidence"
 )
 
 //go:embed symptoms/*.yaml
@@ -46,7 +48,7 @@ type Symptom struct {
 func (s Symptom) reads(k key) bool { return matches(s.Reads, k.what) }
 
 // names says whether a setting that differs may be the symptom's reason.
-func (s Symptom) names(d Difference) bool { return matches(s.Settings, d.Setting) }
+func (s Symptom) names(d evidence.Difference) bool { return matches(s.Settings, d.Setting) }
 
 func matches(patterns []string, text string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {

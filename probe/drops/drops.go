@@ -39,8 +39,10 @@ func (c Counts) Since(before Counts) Counts {
 	return since
 }
 
-// notDrops are reasons for which the kernel frees packets that have done their work.
-var notDrops = map[string]bool{"NOT_DROPPED_YET": true, "CONSUMED": true, "": true}
+// isDrop says whether a reason is one: for others the kernel frees packets that have done their work.
+func isDrop(reason string) bool {
+	return reason != "" && reason != "NOT_DROPPED_YET" && reason != "CONSUMED"
+}
 
 // Counter counts drops of the whole machine from Open to Close. All that it holds in the kernel is gone with it, also when the program
 // is killed. It is safe for concurrent use.
@@ -89,7 +91,7 @@ func (c *Counter) Read() (counts Counts, unplaced uint64, err error) {
 	var n uint64
 	all := c.objects.Dropped.Iterate()
 	for all.Next(&at, &n) {
-		if reason := c.reasons[at.Reason]; !notDrops[reason] {
+		if reason := c.reasons[at.Reason]; isDrop(reason) {
 			counts[Place{Reason: reason, Device: at.Device, Space: at.Space}] += n
 		}
 	}

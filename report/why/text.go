@@ -9,6 +9,7 @@ import (
 
 	"netdelta/insight/cause"
 	"netdelta/internal/gather"
+	"netdelta/probe/evidence"
 	"netdelta/report/ui"
 	"netdelta/report/words"
 	"netdelta/unit"
@@ -16,7 +17,7 @@ import (
 
 // Answer is what was found on a path.
 type Answer struct {
-	Path, Healthy cause.Path
+	Path, Healthy evidence.Path
 	Findings      []cause.Finding
 	// Notes are what could not be read, and why.
 	Notes []string
@@ -30,7 +31,7 @@ func WriteText(w io.Writer, a Answer, t ui.Terminal) error {
 	out := bufio.NewWriter(w)
 	p := printer{out, t}
 	p.paragraph("", says(a))
-	for _, path := range []cause.Path{a.Path, a.Healthy} {
+	for _, path := range []evidence.Path{a.Path, a.Healthy} {
 		if path.Failed != "" {
 			p.paragraph("", "The load did not get through on "+path.Network+": "+path.Failed+".")
 		}
