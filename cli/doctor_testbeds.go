@@ -45,9 +45,47 @@ func (o *doctorOptions) addCluster(f *pflag.FlagSet) {
 	f.AddFlagSet(o.flags)
 }
 
+// checkCluster refuses flags that do not go together on a cluster.
+func (o doctorOptions) checkCluster() error {
+	switch {
+	case o.guest:
+		return usageError{fmt.Errorf("--guest is about this machine; leave it away with --testbed %s", kubeTestbed)}
+	case o.rbac != "" && o.rbac != rbacRuns && o.rbac != rbacAll:
+		return usageError{fmt.Errorf("--rbac=%s: need %s or %s", o.rbac, rbacRuns, rbacAll)}
+	case o.to != "" && o.rbac == "":
+		return usageError{errors.New("--for goes with --rbac")}
+	case o.pods.NodeAgent && o.rbac == "" && o.pods.Image == "" && o.pods.BaseImage == "":
+		return usageError{errors.New("--node-agent puts a pod on each node: give --image REF, or --base-image REF, any image with a shell")}
+	}
+	return nil
+}
+
+// surveyOptions say how far the doctor looks: with an image by pods of its own, which try the ways between nodes, and are node agents where
+// these are asked for.
+func (o doctorOptions) surveyOptions(cluster *kube.Cluster) (survey.Options, error) {
+	options := survey.Options{Pods: o.pods}
+	if o.pods.Image == "" && o.pods.BaseImage == "" {
+		return options, nil
+	}
+	driver, err := kube.NewDriver(cluster, options.Pods)
+	if err != nil {
+		return options, usageError{err}
+	}
+	options.Try = wayTrier(driver)
+	if !o.pods.NodeAgent {
+		return options, nil
+	}
+	agents, err := kube.NewDriver(cluster, options.Pods) // a run of its own: each removes all that is its own
+	if err != nil {
+		return options, usageError{err}
+	}
+	options.Inspect = inspector(agents)
+	return options, nil
+}
+
 // examineCluster looks at the cluster that a kubeconfig names, and says what is missing and what it means.
 func examineCluster(ctx context.Context, env *environment, o doctorOptions) error {
-	if err := o.checkForCluster(); err != nil {
+	if err := o.checkCluster(); err != nil {
 		return err
 	}
 	cluster, err := o.connect()
@@ -57,18 +95,9 @@ func examineCluster(ctx context.Context, env *environment, o doctorOptions) erro
 	if o.rbac != "" {
 		return env.printRBAC(ctx, cluster, o)
 	}
-	options := survey.Options{Pods: o.pods}
-	if o.pods.Image != "" || o.pods.BaseImage != "" || o.pods.NodeAgent {
-		driver, err := kube.NewDriver(cluster, options.Pods)
-		if err != nil {
-			return usageError{err}
-		}
-		if o.pods.Image != "" || o.pods.BaseImage != "" {
-			options.Try = wayTrier(driver)
-		}
-		if o.pods.NodeAgent {
-			options.Inspect = inspector(driver)
-		}
+	options, err := o.surveyOptions(cluster)
+	if err != nil {
+		return err
 	}
 	found, err := survey.Look(ctx, cluster, options)
 	if err != nil {
@@ -91,21 +120,6 @@ func examineCluster(ctx context.Context, env *environment, o doctorOptions) erro
 	default:
 		return withStatus(exitFailed, fmt.Errorf("a run on this cluster lacks %d things that it needs", n))
 	}
-}
-
-// checkForCluster refuses flags of the doctor that a cluster can't take, or not together.
-func (o *doctorOptions) checkForCluster() error {
-	switch {
-	case o.guest:
-		return usageError{fmt.Errorf("--guest is about this machine; leave it away with --testbed %s", kubeTestbed)}
-	case o.rbac != "" && o.rbac != rbacRuns && o.rbac != rbacAll:
-		return usageError{fmt.Errorf("--rbac=%s: need %s or %s", o.rbac, rbacRuns, rbacAll)}
-	case o.to != "" && o.rbac == "":
-		return usageError{errors.New("--for goes with --rbac")}
-	case o.pods.NodeAgent && o.rbac == "" && o.pods.Image == "" && o.pods.BaseImage == "":
-		return usageError{errors.New("--node-agent puts a pod on each node: give --image REF, or --base-image REF, any image with a shell")}
-	}
-	return nil
 }
 
 // printRBAC prints the manifest that grants the user what is needed.

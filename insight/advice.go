@@ -15,8 +15,7 @@ type AdviceKind int
 
 // The kinds, in the order in which they are given.
 const (
-	AdviceBroken     AdviceKind = iota // repair what Finding says of a network over which nothing could be measured
-	AdviceChange                       // make Change
+	AdviceChange     AdviceKind = iota // make Change
 	AdviceLink                         // the links bound Settings
 	AdviceDisk                         // the disk bounds Settings
 	AdviceFree                         // Networks cost nothing that matters: there is nothing to change
@@ -29,6 +28,7 @@ const (
 	AdviceLeftOut                      // the time budget left settings out
 	AdviceKernel                       // Networks are unsupported here
 	AdviceSight                        // Finding is what the doctor could not see
+	AdviceBroken                       // repair what Finding says of a network over which nothing could be measured: given alone
 )
 
 // Advice is an opportunity: a change that the run speaks for, or a run that would tell more. It is about costs alone; what

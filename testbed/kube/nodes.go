@@ -42,6 +42,7 @@ func (d *Driver) usable(ctx context.Context, count int) ([]string, error) {
 	defer d.choosing.Unlock()
 	wait := d.launcher.waits.begin(fmt.Sprintf("%d nodes that take pods", count), nodeWithin)
 	defer wait.stop()
+	var last error
 	for waited := range Polling(ctx, nodePause) {
 		nodes, err := d.chooseNow(ctx, count)
 		wait.still(err)
@@ -49,7 +50,10 @@ func (d *Driver) usable(ctx context.Context, count int) ([]string, error) {
 		if !errors.As(err, &short) || len(d.chosen) < count || waited > nodeWithin {
 			return nodes, err
 		}
-		// There were enough: one is starting anew, or about to be replaced.
+		last = err // there were enough: one is starting anew, or about to be replaced
+	}
+	if last != nil {
+		return nil, fmt.Errorf("%w: %w", context.Cause(ctx), last)
 	}
 	return nil, context.Cause(ctx)
 }

@@ -182,9 +182,8 @@ func tryWhole(at netip.AddrPort) (o Outcome, err error) {
 	}
 	a := &asker{c: c, at: at}
 	a.headers, a.smallest = headersOf(at.Addr())
-	there := 0
-	o.Out, there = a.out()
-	if there > 0 {
+	var there int
+	if o.Out, there = a.out(); there > 0 {
 		o.Back = a.back(there)
 	}
 	if o.Out.Vanish() || o.Back.Vanish() {
