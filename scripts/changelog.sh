@@ -18,9 +18,9 @@ for release in $(printf '%s\n' [0-9]*_*/ | sort -rV); do
 		Enhancement) printf '\n### Enhancements\n' ;;
 		Bugfix) printf '\n### Fixes\n' ;;
 		esac
-		# The title in bold, and below it the text, indented as part of the entry.
+		# The title in bold, and the text after it.
 		for note in "${notes[@]}"; do
-			sed -E "1s/^$kind: (.*)\$/\n- **\1.**/; 2d; 3,\$s/^(.+)\$/    \1/" "$note"
+			sed -E "1s/^$kind: (.*)\$/\n**\1.**/; 2d" "$note"
 		done
 	done
 done

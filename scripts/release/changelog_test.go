@@ -36,7 +36,7 @@ func TestReleaseScript(t *testing.T) {
 	}
 	log := read(t, filepath.Join(tree, "CHANGELOG.md"))
 	last := 0
-	for _, part := range []string{"\n## 98.7.6 (2030-01-02)\n", "\n### Security\n\n- **Close a hole.**\n", "\n    It is closed.\n", "\n- **Do it otherwise.**\n    It is done otherwise.\n\n    So do it.\n", "\n## 0.1.0 (2026-11-26)\n"} {
+	for _, part := range []string{"\n## 98.7.6 (2030-01-02)\n", "\n### Security\n\n**Close a hole.**\nIt is closed.\n", "\n**Do it otherwise.**\nIt is done otherwise.\n\nSo do it.\n", "\n## 0.1.0 (2026-11-26)\n"} {
 		at := strings.Index(log, part)
 		if at < last {
 			t.Errorf("%q is not in the change log, or too early", part)
