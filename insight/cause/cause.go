@@ -18,19 +18,19 @@ import (
 // Evidence is one thing that was seen more often than on the other path.
 type Evidence struct {
 	// What is the counter, "dropped NETFILTER_DROP", or "latency about 40ms"; Where is the namespace, and the device where there is one.
-	What, Where string
-	// Count is how often it was counted; PerThousand for each 1,000 transactions, and Other on the path that it is held against.
-	Count       uint64
-	PerThousand float64
-	Other       float64
+	What        string  `json:"what"`
+	Where       string  `json:"where"` // Count is how often it was counted; PerThousand for each 1,000 transactions, and Other on the path that it is held against.
+	Count       uint64  `json:"count"`
+	PerThousand float64 `json:"per_thousand"`
+	Other       float64 `json:"per_thousand_on_healthy"`
 }
 
 // Finding is a symptom with what shows it.
 type Finding struct {
-	Symptom  Symptom
-	Evidence []Evidence
+	Symptom  Symptom    `json:"symptom"`
+	Evidence []Evidence `json:"evidence"`
 	// Differs are settings that differ and may be the reason.
-	Differs []evidence.Difference
+	Differs []evidence.Difference `json:"differs,omitempty"`
 }
 
 // What makes a difference of counts a finding.

@@ -21,27 +21,31 @@ var files embed.FS
 // Symptom is a sign of something wrong, or expensive, on a path: a file in symptoms.
 type Symptom struct {
 	// Name is the file's; Says is the finding in a sentence, without the figures.
-	Name string `yaml:"-"`
-	Says string
+	Name string `yaml:"-" json:"name"`
+	Says string `json:"says"`
 	// Family is what kind of cause it points to, such as checksums, loss, mtu or queue.
-	Family string
+	Family string `json:"family"`
 	// Rank orders findings: what names a place and a reason is 1, what says how much is 2, and what follows from others is 3.
-	Rank int
+	Rank int `json:"rank"`
 	// Reads are patterns (path.Match) of what is counted: the kernel's names, such as TcpExt.DelayedACKs, "rx_drop" and "tbf drops" of
 	// devices, and "dropped REASON".
-	Reads []string
+	Reads []string `json:"-"`
 	// Timers are latencies that it leaves in the distribution.
-	Timers []time.Duration
+	Timers []time.Duration `json:"-"`
 	// Settings are patterns of settings that may be the reason, where two ends differ in them. Setting says that such a difference is a
 	// finding by itself.
-	Settings []string
-	Setting  bool
+	Settings []string `json:"-"`
+	Setting  bool     `json:"-"`
 	// Least is how often it is counted for each 1,000 transactions at least; Times is how many times as often as on the other path, 0 for 3.
-	Least, Times float64
+	Least float64 `json:"-"`
+	Times float64 `json:"-"`
 	// Cause is what it usually is, Confirm how to be sure, Change what to do and Risk what that may break.
-	Cause, Confirm, Change, Risk string
+	Cause   string `json:"cause"`
+	Confirm string `json:"confirm"`
+	Change  string `json:"change,omitempty"`
+	Risk    string `json:"risk,omitempty"`
 	// Incidents are public threads in which it was found.
-	Incidents []string
+	Incidents []string `json:"incidents,omitempty"`
 }
 
 // reads says whether something that is counted shows the symptom.

@@ -17,10 +17,11 @@ import (
 
 // Answer is what was found on a path.
 type Answer struct {
-	Path, Healthy evidence.Path
-	Findings      []cause.Finding
+	Path     evidence.Path   `json:"path"`
+	Healthy  evidence.Path   `json:"healthy"`
+	Findings []cause.Finding `json:"findings"`
 	// Notes are what could not be read, and why.
-	Notes []string
+	Notes []string `json:"notes,omitempty"`
 }
 
 // evidenceMost is how many pieces of evidence are printed for each finding.
