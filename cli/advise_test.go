@@ -26,7 +26,7 @@ func TestWorthHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(mine) < 2 || mine[0] != "host" || !slices.Contains(mine, "bridge") || !slices.Contains(mine, "vxlan-routed") || slices.Contains(mine, "ebpf-vxlan") {
+	if len(mine) < 2 || mine[0] != "host" || !slices.Contains(mine, "bridge") || !slices.Contains(mine, "flannel") || !slices.Contains(mine, "flannel-host-gw") || slices.Contains(mine, "ebpf-vxlan") {
 		t.Errorf("for flannel and bridge: %q", mine)
 	}
 	all, err := worthHere(t.Context(), env, naming())

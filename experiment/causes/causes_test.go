@@ -56,7 +56,7 @@ func findings(t *testing.T, workload string, built func(testbed.Testbed) error) 
 	}()
 	cells := slices.DeleteFunc(plan.Measured(p.Cells), func(c result.Cell) bool { return c.Role == result.RoleControl })
 	paths, notes, err := causes.Read(t.Context(), causes.Config{
-		Experiment: config, Cells: cells, Lasting: time.Second,
+		Experiment: config, Cells: cells, Lasting: 2 * time.Second,
 		Built: func(c result.Cell, tb testbed.Testbed) error {
 			if c.Network == "host" || built == nil {
 				return nil
@@ -89,12 +89,12 @@ func TestPlantsAreFound(t *testing.T) {
 	for _, plant := range []struct{ name, workload, space, command, family, at string }{
 		{
 			"a rule that drops", "tcp-rr", "node1",
-			"nft add table inet planted; nft add chain inet planted c '{ type filter hook forward priority 0; }'; nft add rule inet planted c numgen random mod 500 0 drop",
+			"nft add table inet planted; nft add chain inet planted c '{ type filter hook forward priority 0; }'; nft add rule inet planted c numgen random mod 100 0 drop",
 			"policy", "node1",
 		},
 		{
 			"loss at a device", "tcp-stream", "node0",
-			"nft add table netdev planted; nft add chain netdev planted c '{ type filter hook ingress device eth0 priority 0; }'; nft add rule netdev planted c numgen random mod 300 0 drop",
+			"nft add table netdev planted; nft add chain netdev planted c '{ type filter hook ingress device eth0 priority 0; }'; nft add rule netdev planted c numgen random mod 40 0 drop",
 			"policy", "node0",
 		},
 		{"a shaper", "tcp-stream", "node0", "tc qdisc add dev eth0 root tbf rate 200mbit burst 5k limit 6000", "queue", "node0 eth0"},

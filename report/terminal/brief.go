@@ -66,9 +66,14 @@ func (p *page) basis() {
 	p.list("failed", p.failed())
 	p.list("misrouted", p.misrouted())
 	p.unsupported()
-	if n := insight.LeftOut(p.run.Cells); n > 0 {
+	budget := slices.ContainsFunc(p.run.Notes, func(n string) bool { return strings.Contains(n, "--time-budget") }) // a note has it in full
+	if n := insight.LeftOut(p.run.Cells); n > 0 && !budget {
 		p.entry("left out", unit.Counted(n, "cell")+", by the time budget or as the study says")
 	}
+	if words.OwnClaims(p.run) {
+		p.entry("claims", p.verdicts())
+	}
+	p.list("note", p.run.Notes)
 	p.entry("more", strings.Join(p.further(), ", ")+": "+p.again())
 }
 
@@ -159,6 +164,15 @@ func (p *page) unsupported() {
 	if len(elsewhere) > 0 {
 		p.entry("unsupported", strings.Join(elsewhere, ", ")+": this kernel lacks what they need; run them with --testbed vm")
 	}
+}
+
+// verdicts counts the claims by their verdicts.
+func (p *page) verdicts() string {
+	var parts []string
+	for verdict, claims := range insight.By(p.run.Claims, func(c result.Claim) string { return c.Verdict }) {
+		parts = append(parts, fmt.Sprintf("%d %s", len(claims), strings.ReplaceAll(verdict, "-", " ")))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // What the first screen has of the advice: so many entries, of so many lines each.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"netdelta/experiment/studies"
 	"netdelta/experiment/study"
 	"netdelta/insight"
 	"netdelta/internal/gather"
@@ -222,4 +223,10 @@ func FailedGoals(run result.Run) string {
 		}
 	}
 	return strings.Join(failed, "; ")
+}
+
+// OwnClaims says whether a run's claims are its user's: those of the built-in studies were published by others, and are for who asks.
+func OwnClaims(run result.Run) bool {
+	_, builtin := studies.Find(run.Study)
+	return !builtin && len(run.Claims) > 0
 }
