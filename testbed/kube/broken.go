@@ -35,7 +35,7 @@ func judgeWay(o inside.Outcome, from, to, network string, denials []Denial) erro
 	switch {
 	case o.Error != "" && len(denials) > 0:
 		e.Says = "NetworkPolicies keep netdelta's pods from each other: " + strings.Join(gather.Each(denials, Denial.String), "; ")
-		e.Tried, e.Fix = o.Error, Fix(denials)
+		e.Tried, e.Fix = o.Error, CommandToAdmit(denials)
 	case o.Error != "" && from == to:
 		e.Says = "nothing gets from one pod to another of node " + from
 		e.Tried, e.Fix = o.Error, closedFix(network, true)

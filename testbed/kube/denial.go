@@ -64,8 +64,8 @@ func (l *Launcher) denials(ctx context.Context, from, to Wish) ([]Denial, error)
 	), nil
 }
 
-// Fix is what to do about denials: the command that makes a policy by which runs' pods reach each other, beside those that there are.
-func Fix(all []Denial) string {
+// CommandToAdmit is what to do about denials: the command that makes a policy by which runs' pods reach each other, beside those that there are.
+func CommandToAdmit(all []Denial) string {
 	own := metav1.LabelSelector{MatchLabels: map[string]string{LabelManagedBy: ManagedBy}}
 	peers := []networkingv1.NetworkPolicyPeer{{PodSelector: &own}}
 	p := networkingv1.NetworkPolicy{

@@ -87,11 +87,11 @@ func TestDenialsAreFixed(t *testing.T) {
 	if err != nil || len(found) != 2 {
 		t.Fatalf("got %v, %v", found, err)
 	}
-	_, rest, _ := strings.Cut(Fix(found), "echo '")
+	_, rest, _ := strings.Cut(CommandToAdmit(found), "echo '")
 	text, command, _ := strings.Cut(rest, "'")
 	fixed := &networkingv1.NetworkPolicy{}
 	if err := yaml.UnmarshalStrict([]byte(text), fixed); err != nil || !strings.Contains(command, "kubectl --namespace measured apply -f -") {
-		t.Fatalf("the fix is %q: %v", Fix(found), err)
+		t.Fatalf("the fix is %q: %v", CommandToAdmit(found), err)
 	}
 	fixed.Namespace = "measured"
 	l.cluster.API = kubetest.API(t, deny, fixed)

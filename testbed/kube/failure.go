@@ -158,8 +158,8 @@ func (e *GuardedError) Error() string { return "the namespace does not admit the
 // mustSpecify is in the words of a quota that counts what a pod does not say it takes.
 const mustSpecify = "must specify "
 
-// Specifies is what has pods say how much they take, where a quota wants that: the flags, by the quota's words. It is "" for other words.
-func Specifies(said string) string {
+// FlagsForQuota is what has pods say how much they take, where a quota wants that: the flags, by the quota's words. It is "" for other words.
+func FlagsForQuota(said string) string {
 	_, wanted, is := strings.Cut(said, mustSpecify)
 	switch {
 	case !is:
@@ -186,7 +186,7 @@ func withFix(err error) error {
 	case strings.Contains(said, "violates PodSecurity"):
 		return &GuardedError{Said: said}
 	case strings.Contains(said, mustSpecify):
-		return fmt.Errorf("the namespace's quota wants it said how much each pod takes: %w; %s", err, Specifies(said))
+		return fmt.Errorf("the namespace's quota wants it said how much each pod takes: %w; %s", err, FlagsForQuota(said))
 	case strings.Contains(said, "exceeded quota"):
 		return fmt.Errorf("the namespace's quota has no room: %w; measure fewer networks at once, or have the quota raised", err)
 	case strings.Contains(said, "being terminated"):

@@ -140,7 +140,7 @@ func judgeAdmission(s Survey, f *findings) {
 		case PodNodeAgent:
 			what, why = "node agents", "with --node-agent they look at the nodes' devices; without, the path of packets is proved weakly"
 		}
-		fix := cmp.Or(kube.Specifies(a.Refusal), "the cluster's own words say who refused it: a quota, a limit or an admission webhook")
+		fix := cmp.Or(kube.FlagsForQuota(a.Refusal), "the cluster's own words say who refused it: a quota, a limit or an admission webhook")
 		if strings.Contains(a.Refusal, "violates PodSecurity") {
 			fix = "in a namespace of its own for measurements: kubectl label namespace " + s.Namespace.Name +
 				" pod-security.kubernetes.io/enforce=privileged --overwrite"

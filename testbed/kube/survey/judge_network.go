@@ -217,7 +217,7 @@ func judgeDenials(s Survey, f *findings) {
 		f.note("policies", says+"; nothing that was found enforces them", "", "")
 		return
 	}
-	f.warn("policies", says, "nothing can be measured over the pods' network while they are enforced", kube.Fix(s.Namespace.Denials))
+	f.warn("policies", says, "nothing can be measured over the pods' network while they are enforced", kube.CommandToAdmit(s.Namespace.Denials))
 }
 
 // wrapped names what packets travel in.
