@@ -187,6 +187,7 @@ EXIT STATUS
 		newVersionCommand(env),
 		newManCommand(),
 	)
+	root.SetOut(env.out) // the library's verb for completions remembers it
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {

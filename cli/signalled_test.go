@@ -66,7 +66,7 @@ func TestSignalled(t *testing.T) {
 	}
 	t.Run("not read", func(t *testing.T) {
 		for _, text := range []string{
-			"show old", "report old --out -", "compare old later", "list -v", "doctor", "cleanup", "lab list", "run latency --networks host,bridge --time-budget 5s",
+			"show old", "report old --out -", "compare old later", "list -v", "doctor", "cleanup", "version", "lab list", "run latency --networks host,bridge --time-budget 5s",
 			"kube schedule --image x --namespace y", "import host=a vxlan=b --json", "image --out -", "completion bash", "completion fish", "completion powershell", "completion zsh",
 		} {
 			signalled(t, nil, func(s started) bool { return s.writes(1) }, interrupting(text).full(1))
