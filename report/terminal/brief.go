@@ -35,26 +35,42 @@ func (p *page) kindStyle(kind string) ui.Style {
 // whole says whether the view has all that there is of the run.
 func (p *page) whole() bool { return p.view.Verbose || p.view.Pairs }
 
-// answered prints the tables of the first screen: those of the load that the study is about, or of effects where nothing else was compared.
+// answered prints the tables of the first screen: those of the load that the study is about, of the first effects, and where nothing was
+// compared those of the baseline alone.
 func (p *page) answered() {
-	parts := insight.Answered(p.run)
-	for _, part := range parts {
+	parts, effects := insight.Answered(p.run), insight.EffectTables(p.run)
+	shown := parts
+	if all := insight.Parts(p.run); len(parts)+len(effects) == 0 {
+		shown = all[:min(len(all), partsBrief)]
+	}
+	for _, part := range shown {
 		p.setting(part)
 	}
 	if len(parts) > 0 {
 		p.paragraph(piece{}, words.Bounded(parts[0].Bounds()))
 	}
 	p.exactComparison()
-	effects := insight.EffectTables(p.run)
-	if len(parts) == 0 {
-		for _, t := range effects[:min(len(effects), effectsBrief)] {
-			p.effect(t)
-		}
+	slices.SortStableFunc(effects, func(a, b insight.EffectTable) int {
+		return cmp.Compare(placed(a.Setting.Placement), placed(b.Setting.Placement))
+	})
+	for _, t := range effects[:min(len(effects), effectsBrief)] {
+		p.effect(t)
 	}
 	for _, caveat := range words.Caveats(p.run) {
 		p.paragraph(piece{}, caveat)
 	}
 }
+
+// placed orders placements: across nodes first.
+func placed(at result.Placement) int {
+	if at == result.CrossNode {
+		return 0
+	}
+	return 1
+}
+
+// partsBrief is how many settings a first screen has where only the baseline was measured.
+const partsBrief = 2
 
 // effectsBrief is how many tables of effects a first screen has.
 const effectsBrief = 2
@@ -84,8 +100,8 @@ func (p *page) further() []string {
 	if n := settings - len(insight.Answered(p.run)); n > 0 {
 		all = append(all, unit.Counted(n, "further setting"))
 	}
-	if n := len(insight.EffectTables(p.run)); n > 0 {
-		all = append(all, unit.Counted(n, "table")+" of what conditions cost")
+	if n := len(insight.EffectTables(p.run)) - effectsBrief; n > 0 {
+		all = append(all, unit.Counted(n, "further table")+" of what conditions cost")
 	}
 	if len(p.run.Splits) > 0 {
 		all = append(all, "where the latency goes")
