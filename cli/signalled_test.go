@@ -80,6 +80,7 @@ func TestSignalled(t *testing.T) {
 	t.Run("measuring", func(t *testing.T) {
 		signalled(t, nil, started.hasChildren, interrupting("run latency --time-budget 60s"), interrupting("advise --time-budget 60s"), interrupting("fleet"), interrupting("pairs"))
 		signalled(t, nil, func(s started) bool { return strings.Contains(s.stderr, "tracing") }, interrupting("hops --time 60s"))
+		signalled(t, nil, func(s started) bool { return strings.Contains(s.stderr, "loading") }, interrupting("why --time 60s"))
 		signalled(t, nil, func(s started) bool { return strings.Contains(s.stderr, "profiling") }, interrupting("flame --time 60s"))
 	})
 	t.Run("no answer", func(t *testing.T) {

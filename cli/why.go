@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,7 +14,6 @@ import (
 	"netdelta/report/ui"
 	"netdelta/report/why"
 	"netdelta/result"
-	"netdelta/testbed"
 )
 
 // whyOptions are the flags of why.
@@ -54,7 +54,7 @@ func (env *environment) why(ctx context.Context, o whyOptions) error {
 	if o.versus == "" || o.versus == o.network {
 		return usageError{errors.New("--vs: need another network that is healthy, such as host: what moves on both is no finding")}
 	}
-	answer, err := env.findCauses(ctx, o, nil)
+	answer, err := env.findCauses(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -64,14 +64,15 @@ func (env *environment) why(ctx context.Context, o whyOptions) error {
 	return why.WriteText(env.out, answer, ui.Detect(env.terminal, env.getenv))
 }
 
-// findCauses loads both paths and says what evidence speaks for. built is as causes.Config has it.
-func (env *environment) findCauses(ctx context.Context, o whyOptions, built func(result.Cell, testbed.Testbed) error) (why.Answer, error) {
+// findCauses loads both paths and says what evidence speaks for.
+func (env *environment) findCauses(ctx context.Context, o whyOptions) (why.Answer, error) {
 	config, release, err := env.lookAt(ctx, o.lookOptions)
 	if err != nil {
 		return why.Answer{}, err
 	}
 	cells := config.Run.Cells
-	paths, notes, err := causes.Read(ctx, causes.Config{Experiment: config, Cells: cells, Lasting: o.lasting, Built: built})
+	fmt.Fprintf(env.err, "loading %s in turn for %v\n", strings.Join(networksOf(cells), " and "), o.lasting)
+	paths, notes, err := causes.Read(ctx, causes.Config{Experiment: config, Cells: cells, Lasting: o.lasting})
 	if err := errors.Join(err, config.Close(), release()); err != nil {
 		return why.Answer{}, err
 	}
