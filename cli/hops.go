@@ -204,7 +204,7 @@ type lookOptions struct {
 func (o *lookOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.network, "network", "vxlan", "network to look at")
-	f.StringVar(&o.versus, "vs", "", "network to hold it against")
+	f.StringVar(&o.versus, "vs", o.versus, "network to hold it against")
 	f.StringVar(&o.workload, "workload", "tcp-rr", "workload that runs meanwhile")
 	f.StringVar(&o.placement, "placement", string(result.CrossNode), "same-node or cross-node")
 	addWait(f, &o.wait)

@@ -24,7 +24,7 @@ type whyOptions struct {
 }
 
 func newWhyCommand(env *environment) *cobra.Command {
-	var o whyOptions
+	o := whyOptions{lookOptions: lookOptions{versus: "host"}}
 	cmd := &cobra.Command{
 		Use:   "why",
 		Short: "Say what the kernel knows is wrong on a path: counters, drops with their reasons, timers, settings",
@@ -42,8 +42,6 @@ The networks are built in the lab, as for run. It takes root to read why packets
 	}
 	o.addFlags(cmd)
 	f := cmd.Flags()
-	f.Lookup("vs").DefValue = "host"
-	o.versus = "host"
 	f.DurationVar(&o.lasting, "time", 10*time.Second, "how long to load both")
 	f.BoolVar(&o.json, "json", false, "print the findings as one JSON document")
 	return cmd

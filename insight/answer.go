@@ -31,16 +31,19 @@ func Answered(run result.Run) []Part {
 		p.Setting.Placement = load.Placement
 		return p.Setting != load
 	})
-	slices.SortStableFunc(all, func(a, b Part) int {
-		switch across := result.CrossNode; {
-		case a.Setting.Placement == across && b.Setting.Placement != across:
-			return -1
-		case b.Setting.Placement == across && a.Setting.Placement != across:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b Part) int { return AcrossFirst(a.Setting.Placement, b.Setting.Placement) })
 	return all
+}
+
+// AcrossFirst orders placements: across nodes before all else.
+func AcrossFirst(a, b result.Placement) int {
+	switch across := result.CrossNode; {
+	case a == across && b != across:
+		return -1
+	case b == across && a != across:
+		return 1
+	}
+	return 0
 }
 
 // OwnMissing says why nothing of the run's own workload was measured, false if something was, or if the run asked for the networks of

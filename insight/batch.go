@@ -227,10 +227,7 @@ func NullFailed(null []result.Delta) []result.Delta {
 
 // withoutDemonstrations is the part without its demonstrations, as long as another network is left.
 func (p Part) withoutDemonstrations() Part {
-	is := func(d result.Delta) bool { return network.IsDemonstration(d.Network) }
-	if rest := slices.DeleteFunc(slices.Clone(p.Deltas), is); slices.ContainsFunc(rest, func(d result.Delta) bool { return d.Headline }) {
-		p.Deltas = rest
-	}
+	p.Deltas = Common(p.Deltas)
 	return p
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"netdelta/network"
 	"netdelta/result"
-	"netdelta/stats"
 )
 
 // ReasonKind is where the difference between two ways to the pods of a cluster arises, or that there is none.
@@ -79,8 +78,7 @@ func wireOf(run result.Run) string {
 // apart, and whether it costs more (1), less (-1), or the same to within the margin (0).
 func (p Part) held(name, than string) (ratio float64, cost int) {
 	for _, d := range p.Headlines() {
-		differs := d.Verdict == string(stats.Slower) || d.Verdict == string(stats.Faster)
-		if ratio, cost, are := p.judge(name, than, Name(d.Network, d.Path), d.Baseline, d.Ratio, d.RatioLow, d.RatioHigh, differs); are {
+		if ratio, cost, are := p.judge(name, than, Name(d.Network, d.Path), d.Baseline, d.Ratio, d.RatioLow, d.RatioHigh, Differs(d)); are {
 			return ratio, cost
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -129,7 +130,7 @@ type reader struct {
 	shows   testbed.Instruments
 	spaces  []network.Space
 	numbers map[uint32]network.Space
-	counter *drops.Counter // nil where drops can't be had
+	counter *drops.Counter // nil where drops can't be counted
 }
 
 func newReader(s *measure.Session, counter *drops.Counter) (*reader, error) {
@@ -220,8 +221,11 @@ func (r *reader) device(space network.Space, number uint32) (name string) {
 		return ""
 	}
 	_ = r.inside(space, func() error { // without a name the namespace has to do
-		name = evidence.DeviceName(number)
-		return nil
+		device, err := net.InterfaceByIndex(int(number))
+		if err == nil {
+			name = device.Name
+		}
+		return err
 	})
 	return name
 }
@@ -232,7 +236,7 @@ func (r *reader) differences() ([]evidence.Difference, error) {
 	var features []string
 	for _, space := range r.spaces {
 		err := r.inside(space, func() (err error) {
-			if configs[space], err = nsmonitor.ReadConfig(evidence.Sysctls(), nil); err != nil || features != nil {
+			if configs[space], err = nsmonitor.ReadConfig(sysctls(), nil); err != nil || features != nil {
 				return err
 			}
 			e, err := nsmonitor.OpenEthtool()
@@ -260,6 +264,13 @@ func (r *reader) differences() ([]evidence.Difference, error) {
 		}
 	}
 	return all, nil
+}
+
+// sysctls are the settings that change what is measured, and those by which a namespace drops packets or has them sent smaller.
+func sysctls() []string {
+	return append(testbed.Settings(),
+		"net.core.somaxconn", "net.ipv4.conf.all.rp_filter", "net.ipv4.icmp_ratelimit", "net.ipv4.ip_no_pmtu_disc", "net.ipv4.tcp_adv_win_scale",
+		"net.ipv4.tcp_moderate_rcvbuf", "net.ipv4.tcp_recovery")
 }
 
 // shared are the settings that two places may be expected to have alike: those of devices that both have by the same name, but for what

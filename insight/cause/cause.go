@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"netdelta/probe/evidence"
 )
 
@@ -49,7 +51,7 @@ const (
 // Find says what evidence speaks for on a path, against another one that is held to be healthy: what explains most first. Symptoms that
 // follow from others (retransmits, after drops) come after them.
 func Find(path, healthy evidence.Path, symptoms []Symptom) []Finding {
-	own, other := total(path.Visits...), total(healthy.Visits...)
+	own, other, seen := total(path.Visits...), total(healthy.Visits...), seenIn(path.Visits)
 	var all []Finding
 	for _, s := range symptoms {
 		f := Finding{Symptom: s}
@@ -58,7 +60,7 @@ func Find(path, healthy evidence.Path, symptoms []Symptom) []Finding {
 				continue
 			}
 			e := compared(key, own[key], path.Transactions, other[counterpart(key, other)], healthy.Transactions)
-			if e.stands(s, path.Transactions, healthy.Transactions) && oftenEnough(path.Visits, key) {
+			if e.stands(s, path.Transactions, healthy.Transactions) && oftenEnough(seen[key], len(path.Visits)) {
 				f.Evidence = append(f.Evidence, e)
 			}
 		}
@@ -90,17 +92,20 @@ func (f Finding) most() float64 {
 // key is where something was counted.
 type key struct{ what, where string }
 
-// oftenEnough says whether something was counted in a third of the visits, and in two at least: one visit may have met something else
-// that the machine did.
-func oftenEnough(visits []evidence.Visit, k key) bool {
-	n := 0
+// seenIn counts in how many visits each thing was counted.
+func seenIn(visits []evidence.Visit) map[key]int {
+	all := map[key]int{}
 	for _, v := range visits {
-		if total(v)[k] > 0 {
-			n++
+		for k := range total(v) {
+			all[k]++
 		}
 	}
-	return n >= min(2, len(visits)) && 3*n >= len(visits)
+	return all
 }
+
+// oftenEnough says whether so many of the visits are a third of them, and two at least: one visit may have met something else that the
+// machine did.
+func oftenEnough(n, visits int) bool { return n >= min(2, visits) && 3*n >= visits }
 
 // total sums visits.
 func total(visits ...evidence.Visit) map[key]uint64 {
@@ -172,25 +177,8 @@ func (e Evidence) stands(s Symptom, own, other int64) bool {
 	if s.Rank == 1 {
 		least = chanceOfRare
 	}
-	return binomialTail(int(e.Count), int(e.Count)+int(others), share) < least
-}
-
-// binomialTail is the probability that of n events, each of which is one of the path's with probability share, k or more are.
-func binomialTail(k, n int, share float64) float64 {
-	if share >= 1 {
-		return 1
-	}
-	sum, logShare, logRest := 0.0, math.Log(share), math.Log1p(-share)
-	logN, _ := math.Lgamma(float64(n) + 1)
-	for i := k; i <= n; i++ {
-		logI, _ := math.Lgamma(float64(i) + 1)
-		logJ, _ := math.Lgamma(float64(n-i) + 1)
-		term := math.Exp(logN - logI - logJ + float64(i)*logShare + float64(n-i)*logRest)
-		if sum += term; term < sum*1e-12 {
-			break
-		}
-	}
-	return sum
+	split := distuv.Binomial{N: float64(e.Count) + others, P: share} // of the events that both paths had
+	return split.Survival(float64(e.Count)-1) < least
 }
 
 // marks are the marks of a symptom's timers in the distribution of a path.

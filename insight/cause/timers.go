@@ -3,6 +3,8 @@ package cause
 import (
 	"math"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"netdelta/result"
 )
 
@@ -56,21 +58,6 @@ func mode(all []bucket, timer float64) (n uint64, is bool) {
 	}
 	density := func(n uint64, from, to float64) float64 { return float64(n) / math.Log(to/from) }
 	expected := math.Log(markTo/markFrom) * max(density(below, belowFrom, markFrom), density(above, markTo, aboveTo))
-	return n, n >= markLeast && poissonTail(n, expected) < chance && float64(n) > 2*expected
-}
-
-// poissonTail is the probability of n or more events where so many are expected.
-func poissonTail(n uint64, expected float64) float64 {
-	if expected <= 0 {
-		if n == 0 {
-			return 1
-		}
-		return 0
-	}
-	sum := 0.0
-	for i := range n {
-		logI, _ := math.Lgamma(float64(i) + 1)
-		sum += math.Exp(float64(i)*math.Log(expected) - expected - logI)
-	}
-	return max(0, 1-sum)
+	tail := distuv.Poisson{Lambda: expected}
+	return n, n >= markLeast && float64(n) > 2*expected && (expected == 0 || tail.Survival(float64(n)-1) < chance)
 }

@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/vishvananda/netlink"
-
 	"netdelta/testbed/nsmonitor"
 )
 
@@ -33,26 +31,6 @@ type Counters map[string]uint64
 // OfMachine says whether a counter is the whole machine's, the same in every network namespace.
 func OfMachine(name string) bool {
 	return strings.HasPrefix(name, "softnet.") || strings.HasPrefix(name, "neighbour.")
-}
-
-// DeviceName is the name of a device of the calling thread's network namespace, "" where there is none of the number.
-func DeviceName(number uint32) string {
-	l, err := netlink.LinkByIndex(int(number))
-	if err != nil {
-		return ""
-	}
-	return l.Attrs().Name
-}
-
-// Sysctls are the settings of a network namespace that decide how fast it is or what it drops.
-func Sysctls() []string {
-	return []string{
-		"net.core.somaxconn", "net.ipv4.conf.all.rp_filter", "net.ipv4.icmp_ratelimit", "net.ipv4.ip_forward", "net.ipv4.ip_no_pmtu_disc",
-		"net.ipv4.tcp_adv_win_scale", "net.ipv4.tcp_autocorking", "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_ecn",
-		"net.ipv4.tcp_limit_output_bytes", "net.ipv4.tcp_moderate_rcvbuf", "net.ipv4.tcp_mtu_probing", "net.ipv4.tcp_notsent_lowat",
-		"net.ipv4.tcp_recovery", "net.ipv4.tcp_rmem", "net.ipv4.tcp_sack", "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_timestamps",
-		"net.ipv4.tcp_window_scaling", "net.ipv4.tcp_wmem",
-	}
 }
 
 // Since is what was counted after an earlier reading of the same namespace. What did not change is not in it.

@@ -159,7 +159,7 @@ func (s *setting) drawnFirst(all []insight.Series) map[string]bool {
 	return drawn
 }
 
-// restClass marks what is not drawn until it is chosen.
+// restClass is the class of curves that are drawn only when the reader chooses them.
 const restClass = " rest"
 
 // percentages are the ticks of the axis of nines.

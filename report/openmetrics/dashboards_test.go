@@ -23,7 +23,7 @@ import (
 	"netdelta/result"
 )
 
-// dashboards is where they are.
+// dashboards is the folder of the dashboards.
 const dashboards = "../../deploy/grafana"
 
 // dashboard is what the tests see of one.

@@ -51,7 +51,7 @@ func (p *page) answered() {
 	}
 	p.exactComparison()
 	slices.SortStableFunc(effects, func(a, b insight.EffectTable) int {
-		return cmp.Compare(placed(a.Setting.Placement), placed(b.Setting.Placement))
+		return insight.AcrossFirst(a.Setting.Placement, b.Setting.Placement)
 	})
 	for _, t := range effects[:min(len(effects), effectsBrief)] {
 		p.effect(t)
@@ -59,14 +59,6 @@ func (p *page) answered() {
 	for _, caveat := range words.Caveats(p.run) {
 		p.paragraph(piece{}, caveat)
 	}
-}
-
-// placed orders placements: across nodes first.
-func placed(at result.Placement) int {
-	if at == result.CrossNode {
-		return 0
-	}
-	return 1
 }
 
 // partsBrief is how many settings a first screen has where only the baseline was measured.

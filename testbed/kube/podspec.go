@@ -84,7 +84,7 @@ func toleration(text string) (corev1.Toleration, error) {
 	return t, nil
 }
 
-// apply gives a pod what is asked of it.
+// apply sets on a pod what the options ask for.
 func (s *PodSpec) apply(pod *corev1.Pod) {
 	for key, value := range s.labels {
 		pod.Labels[key] = value

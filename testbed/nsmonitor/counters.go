@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -237,22 +238,21 @@ func (g *CounterReader) Drops() ([]result.Drop, error) {
 			all = append(all, result.Drop{Device: d.Name, Packets: d.Dropped})
 		}
 	}
-	queues, err := List(func() ([]result.Drop, error) {
-		var queues []result.Drop
-		err := g.socket.dump(unix.RTM_GETQDISC, new(nl.TcMsg).Serialize(), func(body []byte) {
-			if d, ok := parseQueue(body, g.names); ok {
-				queues = append(queues, d)
-			}
-		})
-		return queues, err
-	})
-	return append(all, queues...), err
+	queues, err := g.queues()
+	for _, q := range queues {
+		if q.root && q.Dropped > 0 {
+			all = append(all, result.Drop{Device: q.Device, Queue: q.Kind, Packets: q.Dropped})
+		}
+	}
+	return all, err
 }
 
 // Queue is a queueing discipline of a device with what it has counted in packets.
 type Queue struct {
 	Device, Kind                 string
 	Dropped, Requeued, Overlimit uint64
+
+	root bool // it is no part of another
 }
 
 // Queues reads the queueing disciplines of the calling thread's namespace. Devices without a queue are not among them.
@@ -265,28 +265,35 @@ func Queues() (queues []Queue, err error) {
 	if _, err := g.Devices(); err != nil {
 		return nil, err
 	}
-	queues, err = List(func() ([]Queue, error) {
+	all, err := g.queues()
+	if err != nil {
+		return nil, fmt.Errorf("read the queueing disciplines: %w", err)
+	}
+	return slices.DeleteFunc(all, func(q Queue) bool { return q.Device == "" || q.Kind == "noqueue" }), nil
+}
+
+// queues reads the queueing disciplines, and names their devices as they were last read. The lock must be held, or the reader be the
+// caller's own.
+func (g *CounterReader) queues() ([]Queue, error) {
+	return List(func() ([]Queue, error) {
 		var all []Queue
 		err := g.socket.dump(unix.RTM_GETQDISC, new(nl.TcMsg).Serialize(), func(body []byte) {
-			if q, ok := parseCounts(body, g.names); ok {
+			if q, ok := parseQueue(body, g.names); ok {
 				all = append(all, q)
 			}
 		})
 		return all, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read the queueing disciplines: %w", err)
-	}
-	return queues, nil
 }
 
-// parseCounts takes what a queueing discipline counts from a message about it (struct gnet_stats_queue).
-func parseCounts(body []byte, names map[int]string) (Queue, bool) {
+// parseQueue takes what a queueing discipline counts from a message about it (struct gnet_stats_queue).
+func parseQueue(body []byte, names map[int]string) (Queue, bool) {
 	if len(body) < nl.SizeofTcMsg {
 		return Queue{}, false
 	}
 	const droppedAt, requeuedAt, overlimitAt = 8, 12, 16
-	q, counted := Queue{Device: names[int(nl.DeserializeTcMsg(body).Ifindex)]}, false
+	m := nl.DeserializeTcMsg(body)
+	q, counted := Queue{Device: names[int(m.Ifindex)], root: m.Parent == netlink.HANDLE_ROOT}, false
 	for kind, value := range attributes(body[nl.SizeofTcMsg:]) {
 		switch kind {
 		case unix.TCA_KIND:
@@ -301,28 +308,5 @@ func parseCounts(body []byte, names map[int]string) (Queue, bool) {
 			}
 		}
 	}
-	return q, counted && q.Device != "" && q.Kind != "noqueue"
-}
-
-// parseQueue takes what a queueing discipline dropped from a message about it (struct gnet_stats_queue).
-func parseQueue(body []byte, names map[int]string) (result.Drop, bool) {
-	if len(body) < nl.SizeofTcMsg {
-		return result.Drop{}, false
-	}
-	const dropsAt = 8
-	m := nl.DeserializeTcMsg(body)
-	d := result.Drop{Device: names[int(m.Ifindex)]}
-	for kind, value := range attributes(body[nl.SizeofTcMsg:]) {
-		switch kind {
-		case unix.TCA_KIND:
-			d.Queue = string(bytes.TrimRight(value, "\x00"))
-		case unix.TCA_STATS2:
-			for k, v := range attributes(value) {
-				if k == nl.TCA_STATS_QUEUE && len(v) >= dropsAt+4 {
-					d.Packets = uint64(binary.NativeEndian.Uint32(v[dropsAt:]))
-				}
-			}
-		}
-	}
-	return d, m.Parent == netlink.HANDLE_ROOT && d.Packets > 0
+	return q, counted
 }

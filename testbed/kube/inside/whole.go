@@ -200,39 +200,32 @@ func (a *asker) out() (p Passing, there int) {
 		return p, 0
 	}
 	passes := func(size int) bool { _, passed := a.ask(size, 0); return passed }
-	for {
-		if passes(mtu) {
-			return Passing{mtu, mtu}, there
-		}
+	return a.passing(mtu, passes, func() (int, bool) {
 		told, err := mtuOf(a.c, a.at.Addr())
-		if err != nil || told >= mtu || told <= 0 {
-			break
-		}
-		mtu = told // a router has said so meanwhile
-	}
-	if mtu <= a.smallest || !passes(a.smallest) {
-		return Passing{0, mtu}, there
-	}
-	return Passing{nsmonitor.LargestPassing(a.smallest, mtu-1, passes), mtu}, there
+		return told, err == nil
+	}), there
 }
 
 // back is how large packets can be that come back, of the size that the other end's kernel takes.
 func (a *asker) back(mtu int) Passing {
 	passes := func(size int) bool { _, passed := a.ask(0, size); return passed }
-	for {
-		if passes(mtu) {
-			return Passing{mtu, mtu}
-		}
-		told, answered := a.ask(0, 0)
-		if !answered || told >= mtu || told <= 0 {
-			break
+	return a.passing(mtu, passes, func() (int, bool) { return a.ask(0, 0) })
+}
+
+// passing is how large packets can be one way, whose MTU its sender knows: now, and by what a router has told it meanwhile, false where that
+// can't be had.
+func (a *asker) passing(mtu int, passes func(size int) bool, now func() (mtu int, known bool)) Passing {
+	for !passes(mtu) {
+		told, known := now()
+		if !known || told >= mtu || told <= 0 {
+			if mtu <= a.smallest || !passes(a.smallest) {
+				return Passing{0, mtu}
+			}
+			return Passing{nsmonitor.LargestPassing(a.smallest, mtu-1, passes), mtu}
 		}
 		mtu = told
 	}
-	if mtu <= a.smallest || !passes(a.smallest) {
-		return Passing{0, mtu}
-	}
-	return Passing{nsmonitor.LargestPassing(a.smallest, mtu-1, passes), mtu}
+	return Passing{mtu, mtu}
 }
 
 // streams says whether a stream of full packets comes back by TCP: its ends may agree on smaller ones, or find out about the way.

@@ -13,14 +13,14 @@ import (
 	"netdelta/internal/require"
 )
 
-// wire passes datagrams on between one client and an answerer, and loses those whose packets are larger than a size, each way its own. Of TCP
-// the first few bytes pass, and more where it is open.
+// wire passes datagrams between one client and an answerer. In each direction it loses packets above a size. Of a TCP stream it passes the
+// first few bytes, or all of it where it is open.
 type wire struct {
 	out, back int
 	open      bool
 }
 
-// start returns where the wire begins.
+// start begins to pass datagrams on, and returns the address that the client sends them to.
 func (w wire) start(t *testing.T, to netip.AddrPort) netip.AddrPort {
 	t.Helper()
 	at := freePort(t)
