@@ -104,7 +104,10 @@ func WayOf(c tracing.Cell) Way {
 	for _, b := range c.Builds {
 		w.Otherwise += b.Otherwise
 		w.Lost += b.Lost
-		untraced, traced, costs = append(untraced, quantile(b.Untraced, 0.5)), append(traced, quantile(b.Traced, 0.5)), append(costs, b.Cost)
+		untraced, costs = append(untraced, quantile(b.Untraced, 0.5)), append(costs, b.Cost)
+		if len(b.Traced) > 0 { // no message was followed to its end where the machine was busy
+			traced = append(traced, quantile(b.Traced, 0.5))
+		}
 		if !request.fits(b.Request) || !response.fits(b.Response) {
 			if len(b.Request) > 0 {
 				w.Otherwise += len(b.Request[0].Times)
@@ -117,7 +120,10 @@ func WayOf(c tracing.Cell) Way {
 		w.Transactions += len(b.Request[0].Times)
 	}
 	w.UntracedBuilds = untraced
-	w.Untraced, w.Traced, w.Cost, w.Events = stats.Mean(untraced), stats.Mean(traced), stats.Mean(costs), first.Events
+	w.Untraced, w.Cost, w.Events = stats.Mean(untraced), stats.Mean(costs), first.Events
+	if len(traced) > 0 {
+		w.Traced = stats.Mean(traced)
+	}
 	w.Outliers = explain(c)
 	w.Request, w.Response = request.times(w.Untraced), response.times(w.Untraced)
 	for _, h := range slices.Concat(w.Request, w.Response) {
@@ -157,7 +163,11 @@ func (t *tally) add(build int, s []tracing.Stretch) {
 	}
 }
 
+// times are the hops, none where no build was followed.
 func (t *tally) times(roundTrip float64) []HopTime {
+	if len(t.numbers) == 0 {
+		return nil
+	}
 	var list []HopTime
 	for k, h := range t.hops {
 		mean, low, high := stats.MeanInterval(t.builds[k], hopConfidence)

@@ -1,6 +1,7 @@
 package hops_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -75,6 +76,29 @@ func TestWayOfDevicesWithRandomNames(t *testing.T) {
 	}
 	if math.Abs(sum-1000) > 1e-6 {
 		t.Errorf("the difference is %g ns, want 1000", sum)
+	}
+}
+
+// A build in which no message was followed, as on a busy machine, leaves the others' figures as they are, and can be written as JSON; so can
+// a way of which no build was followed.
+func TestWayOfBuildsThatWereNotFollowed(t *testing.T) {
+	empty := traced(2, 0)
+	empty.Traced = nil
+	for _, stretches := range []*[]tracing.Stretch{&empty.Request, &empty.Response} {
+		*stretches = slices.Clone(*stretches)
+		for k := range *stretches {
+			(*stretches)[k].Times = nil
+		}
+	}
+	some := hops.WayOf(tracing.Cell{Builds: []tracing.Traced{traced(0, 0), traced(1, 0), empty}})
+	if some.Builds != 2 || some.Traced != 11_000 || len(some.Request) == 0 {
+		t.Errorf("with two of three builds: %+v", some)
+	}
+	none := hops.WayOf(tracing.Cell{Builds: []tracing.Traced{empty, empty}})
+	for _, w := range []hops.Way{some, none} {
+		if _, err := json.Marshal(w); err != nil {
+			t.Errorf("%d builds followed: %v", w.Builds, err)
+		}
 	}
 }
 
